@@ -1,20 +1,22 @@
 """The recipes of deploy/ for orchestrators and hosts: the platforms take them, and each uploads, from a read-only root, to a server
 that takes it; where the token is wrong or there is no network, the service runs all the same.
 
-lab/recipes.py makes a task of each recipe, which lab/fargate.py runs. All of a condition run beside each other, once.
+lab/recipes.py makes a task of each recipe, which lab/fargate.py runs.
 """
 import copy
 import functools
 import gzip
+import hashlib
 import json
+import os
 import re
 import shutil
 import signal
-import subprocess
+from pathlib import Path
 
 import pytest
 
-from lab import (container, datadog_model, fargate, metadata_network, otlp, process, pyroscope_model, recipes, root, service_model, shapes,
+from lab import (booted, container, datadog_model, fargate, metadata_network, otlp, process, pyroscope_model, recipes, root, seccomp, service_model, shapes,
                  studio_model, studio_server, tiers)
 
 pytestmark = pytest.mark.measures
@@ -56,6 +58,15 @@ def of_host(definition):
     return {**definition, "pidMode": "host", "containerDefinitions": [*definition["containerDefinitions"], beside]}
 
 
+def below_docker(definition):
+    """With the profile of a Docker that knows PERFMON, if it can be had; else with the usual one, which does not."""
+    try:
+        profile = seccomp.get("docker-26.1")
+    except root.Unreachable:
+        profile = "docker"
+    return {**definition, "containerDefinitions": [{**one, "seccomp": profile} for one in definition["containerDefinitions"]]}
+
+
 TASKS = {
     "fargate/prefix.json": lambda: of_file("fargate/prefix.json"),
     "fargate/scratch.json": lambda: of_file("fargate/scratch.json"),
@@ -65,14 +76,15 @@ TASKS = {
     "kubernetes/sidecar": lambda: pod("sidecar"),
     "kubernetes/seccomp": lambda: pod("sidecar", "perf", "seccomp"),
     "kubernetes/install": lambda: pod("install"),
-    "compose/compose.yaml": lambda: recipes.compose("compose.yaml"),
+    "compose/compose.yaml": lambda: below_docker(recipes.compose("compose.yaml")),
     "compose/prefix.yaml": lambda: recipes.compose("prefix.yaml"),
     "systemd/pillion.service": lambda: of_host(recipes.unit("pillion.service")),
     "systemd/pillion.conf": lambda: recipes.unit("pillion.conf", own=[("Service", "User", "1000"), ("Service", "ProtectSystem", "strict"),
                                                                       ("Service", "ExecStart", "/usr/bin/python3 /app/main.py")]),
 }
 ALL = pytest.mark.parametrize("name", TASKS)
-OPENED = ("ecs/daemon.json", "ecs/managed.json", "kubernetes/seccomp", "systemd/pillion.service")
+# Where capabilities open perf events, or nothing refuses them; besides these a seccomp profile of its own does.
+OPENED = ("ecs/daemon.json", "ecs/managed.json", "systemd/pillion.service")
 
 
 # ---- They run, all of a condition beside each other
@@ -80,14 +92,14 @@ OPENED = ("ecs/daemon.json", "ecs/managed.json", "kubernetes/seccomp", "systemd/
 class Ran:
     """A recipe as a task: what its profiler's container said, and how the service went."""
 
-    def __init__(self, name, definition, images, folder, pause, **more):
+    def __init__(self, definition, images, folder, pause, **more):
         for one in definition["containerDefinitions"]:
             one["readonlyRootFilesystem"] = True
-        self.name = name
         (self.profiler,) = [one["name"] for one in definition["containerDefinitions"] if "-u" in one.get("entryPoint", []) + one.get("command", [])]
         names = [one["name"] for one in definition["containerDefinitions"]]
         self.service = "app" if "app" in names else self.profiler
         self.is_joined = definition.get("pidMode") == "app"
+        self.filter = next(one.get("seccomp") for one in definition["containerDefinitions"] if one["name"] == self.profiler)
         self.task = fargate.Task(definition, images, folder, pause, **more)
         for volume in ("pillion-token", "credentials"):
             if (folder / volume).is_dir():
@@ -143,7 +155,8 @@ def image_of(folder, pillion, act, kind):
 
 @pytest.fixture(scope="module")
 def run_all(pillion, program, tmp_path_factory):
-    """run_all({name: (definition, url or None, secrets)}, machine) -> {name: Ran}; without a machine nothing is sent anywhere."""
+    """run_all({key: {"definition": ..., "secrets": ..., "url": ..., "machine": ...}}) -> {key: Ran}; without a url and a machine it has no
+    network, and where what it does is not looked at ("seen") its program ends sooner."""
     if tiers.root_missing() or tiers.tool_missing("runc"):
         pytest.skip(tiers.root_missing() or tiers.tool_missing("runc"))
     place = tmp_path_factory.mktemp("recipes")
@@ -154,16 +167,19 @@ def run_all(pillion, program, tmp_path_factory):
     profilers = fargate.Image(container.scratch(place / "profiler", pillion), ["/pillion"])
     images = {kind: image_of(place / kind.replace(" ", "-"), pillion, act, kind) for kind in WORKS}
 
-    def run(asked, machine=None, seen=True):
+    def begin(definition, folder, secrets, url=None, machine=None, seen=True):
+        kind = kind_of(definition)
+        image = images["unseen" if not seen and kind != "joined" else kind]
+        used = {one["image"]: profilers if one["image"] == PROFILER else image for one in definition["containerDefinitions"]}
+        return Ran(recipes.at(url, definition) if url else definition, used, folder, pause, secrets=secrets,
+                   network_of=machine.pid if machine else None)
+
+    def run(asked):
         ran, folder = {}, place / f"run-{len(list(place.iterdir()))}"
         try:
-            for name, (definition, url, secrets) in asked.items():
-                kind = kind_of(definition)
-                image = images["unseen" if not seen and kind != "joined" else kind]
-                used = {one["image"]: profilers if one["image"] == PROFILER else image for one in definition["containerDefinitions"]}
-                ran[name] = Ran(name, recipes.at(url, definition) if url else definition, used, folder / name.replace("/", "-"), pause,
-                                secrets=secrets, network_of=machine.pid if machine else None)
-                ran[name].task.start()
+            for number, (key, more) in enumerate(asked.items()):
+                ran[key] = begin(folder=folder / str(number), **more)
+                ran[key].task.start()
             for step in ("until_it_worked", "end", "finish"):
                 for one in ran.values():
                     getattr(one, step)()
@@ -181,37 +197,25 @@ def network():
     return metadata_network.Machine
 
 
+CONDITIONS = {"right": TOKEN, "wrong token": "SECRET-2", "no network": TOKEN}
+
+
 @pytest.fixture(scope="module")
-def conditions(run_all, network):
-    """conditions("wrong token") -> {name: (Ran, its server or None)}, made once."""
-    secret_of = {"right": TOKEN, "wrong token": "SECRET-2", "no network": TOKEN}
-
-    @functools.lru_cache(maxsize=None)
-    def of(condition):
-        secrets = {"PILLION_TOKEN": secret_of[condition]}
-        if condition == "no network":
-            return {name: (one, None) for name, one in run_all({name: (make(), None, secrets) for name, make in TASKS.items()}, seen=False).items()}
-        with network() as machine:
-            servers = {name: machine.inside(studio_server.Server) for name in TASKS}
-            try:
-                ran = run_all({name: (make(), servers[name].url, secrets) for name, make in TASKS.items()}, machine,
-                              seen=condition == "right")
-            finally:
-                for server in servers.values():
-                    server.close()
-            return {name: (one, servers[name]) for name, one in ran.items()}
-
-    failed = []
-
-    def once(condition):
-        if failed:
-            pytest.fail(f"not run: {failed[0]}")
+def ran(run_all, network):
+    """{(condition, name): (Ran, its server)} of all recipes, beside each other: most of the time they wait."""
+    with network() as machine:
+        servers = {(condition, name): machine.inside(studio_server.Server) for condition in CONDITIONS for name in TASKS}
+        asked = {}
+        for (condition, name), server in servers.items():
+            there = {} if condition == "no network" else {"url": server.url, "machine": machine}
+            asked[condition, name] = {"definition": TASKS[name](), "secrets": {"PILLION_TOKEN": CONDITIONS[condition]},
+                                      "seen": condition == "right", **there}
         try:
-            return of(condition)
-        except Exception as reason:
-            failed.append(reason)
-            raise
-    return once
+            ran = run_all(asked)
+        finally:
+            for server in servers.values():
+                server.close()
+    return {key: (ran[key], servers[key]) for key in servers}
 
 
 def service_went_on(one):
@@ -221,15 +225,16 @@ def service_went_on(one):
 
 @pytest.mark.root
 @ALL
-def test_a_recipe_uploads_from_a_read_only_root(conditions, name):
-    one, server = conditions("right")[name]
+def test_a_recipe_uploads_from_a_read_only_root(ran, name):
+    one, server = ran["right", name]
     service_went_on(one)
     assert server.accepted, (server.statuses, one.done)
     names = {upload.service for upload in server.accepted}
     assert names == {{"ecs/daemon.json": "shop-hosts", "systemd/pillion.service": "hosts"}.get(name, "checkout")}
     assert "act" in "".join(upload.profile for upload in server.accepted), one.done
-    if name in OPENED:
-        assert "EPERM: seccomp" not in one.said, one.done
+    if one.is_beside:
+        is_open = name in OPENED or isinstance(one.filter, Path)
+        assert ("EPERM: seccomp" in one.said) == (not is_open), one.done
     if name.startswith("kubernetes"):
         told = server.accepted[0].header["metadata"]["cloud_info"]
         assert told == {"pod_name": FIELDS["metadata.name"], "pod_namespace": "shop", "node_name": "node-7"}
@@ -237,8 +242,8 @@ def test_a_recipe_uploads_from_a_read_only_root(conditions, name):
 
 @pytest.mark.root
 @ALL
-def test_a_wrong_token_is_told_and_the_service_runs(conditions, name):
-    one, server = conditions("wrong token")[name]
+def test_a_wrong_token_is_told_and_the_service_runs(ran, name):
+    one, server = ran["wrong token", name]
     service_went_on(one)
     assert not server.accepted and "upload to studio failed" in one.said and "Invalid" in one.said, one.done
     assert "SECRET" not in one.done.err
@@ -246,8 +251,8 @@ def test_a_wrong_token_is_told_and_the_service_runs(conditions, name):
 
 @pytest.mark.root
 @ALL
-def test_without_a_network_the_service_runs(conditions, name):
-    one, _ = conditions("no network")[name]
+def test_without_a_network_the_service_runs(ran, name):
+    one, _ = ran["no network", name]
     service_went_on(one)
     assert "cannot resolve the name profiler.example.com" in one.said, one.done
 
@@ -298,9 +303,9 @@ def backends(run_all, network):
             if name == "datadog":  # where it is sent to is the site's own address
                 definition["containerDefinitions"][0]["environment"].append(
                     {"name": "DD_PROFILING_URL", "value": f"{server.url}{datadog_model.INTAKE}"})
-            asked[name] = definition, server.url, {"PILLION_TOKEN": TOKEN, "DD_API_KEY": TOKEN}
+            asked[name] = {"definition": definition, "url": server.url, "machine": machine, "secrets": {"PILLION_TOKEN": TOKEN, "DD_API_KEY": TOKEN}}
         try:
-            ran = run_all(asked, machine)
+            ran = run_all(asked)
         finally:
             for server in servers.values():
                 server.close()
@@ -431,8 +436,8 @@ def test_a_debug_container_uploads_one_window(run_all, network):
     made["command"] = [*made.pop("entryPoint")[1:]]
     made["command"][made["command"].index("-d") + 1] = "1"
     with network() as machine, machine.inside(studio_server.Server) as server:
-        ran = run_all({"debug": ({"family": "x", "pidMode": "app", "containerDefinitions": [app, made]}, server.url,
-                                 {"PILLION_TOKEN": TOKEN})}, machine)["debug"]
+        definition = {"family": "x", "pidMode": "app", "containerDefinitions": [app, made]}
+        ran = run_all({"debug": {"definition": definition, "url": server.url, "machine": machine, "secrets": {"PILLION_TOKEN": TOKEN}}})["debug"]
     assert ran.status == 7 and ran.done.status == 0 and len(server.accepted) == 1, (server.statuses, ran.done)
 
 
@@ -450,6 +455,39 @@ def test_the_units_are_what_systemd_takes(workdir):
     for name in ("pillion.service", "checkout.service"):
         done = process.run(["systemd-analyze", "verify", "--man=no", "--recursive-errors=no", workdir / name])
         assert str(workdir) not in done.err and name not in done.err, done
+
+
+@pytest.mark.root
+@pytest.mark.net
+def test_a_booted_systemd_runs_the_units(workdir, pillion, program, network):
+    """The host's unit with all that hardens it, its token a credential; a service behind the drop-in, and one whose file is not there."""
+    units, act = "etc/systemd/system", program("act", "-static").read_bytes()
+    service = "[Service]\nUser=nobody\nExecStart=/usr/bin/python3 /app/main.py\n"
+    words = {"/usr/bin/python3 /app/main.py": "/usr/local/bin/act spin 0.5 7"}
+    drop = (DEPLOY / "systemd" / "pillion.conf").read_text().replace(*words.popitem())
+    with network() as machine, machine.inside(studio_server.Server) as server:
+        def file(name):
+            return (DEPLOY / "systemd" / name).read_text().replace("https://profiler.example.com", server.url)
+        files = {f"{units}/pillion.service": file("pillion.service"), "etc/pillion/token": TOKEN, "usr/local/bin/pillion": pillion.read_bytes(),
+                 "usr/local/bin/act": act, f"{units}/checkout.service": service, f"{units}/checkout.service.d/pillion.conf": drop,
+                 "etc/pillion/checkout.env": file("checkout.env").replace("replace-by-your-token", TOKEN),
+                 f"{units}/bare.service": service, f"{units}/bare.service.d/pillion.conf": drop.replace("checkout.env", "none.env")}
+        try:
+            host = booted.Systemd(workdir, files, ["pillion.service", "checkout.service", "bare.service"], machine.pid)
+        except root.Unreachable as reason:
+            pytest.skip(str(reason))
+
+        def state(name):
+            return host.say("systemctl", "show", "--property=ActiveState,ExecMainStatus", name).split()
+        with host:
+            for name in ("checkout", "bare"):
+                process.until(lambda: "ActiveState=failed" in state(name), 30, lambda: host.say("journalctl", "-o", "cat"), 0.3)
+                assert "ExecMainStatus=7" in state(name)
+            host.say("systemctl", "stop", "pillion")
+            assert state("pillion") == ["ExecMainStatus=0", "ActiveState=inactive"], host.say("journalctl", "-o", "cat")
+            said = host.say("journalctl", "-o", "cat", "-u", "pillion")
+    assert sorted(upload.service for upload in server.accepted) == ["checkout", "hosts"], said
+    assert "perf events refused" not in said and ";burn" in "".join(upload.profile for upload in server.accepted), said
 
 
 def test_a_unit_with_a_line_that_is_none_is_refused(tmp_path):
@@ -509,7 +547,9 @@ class Runner:
 @pytest.fixture
 def released(pillion):
     """(address, hash): the release is a file of this machine."""
-    return f"file://{pillion}", subprocess.run(["sha256sum", pillion], stdout=subprocess.PIPE, text=True, check=True).stdout.split()[0]
+    if tiers.tool_missing("curl"):
+        pytest.skip(tiers.tool_missing("curl"))
+    return f"file://{pillion}", hashlib.sha256(pillion.read_bytes()).hexdigest()
 
 
 def test_the_action_profiles_a_command_and_keeps_its_status(workdir, program, released):
@@ -538,8 +578,10 @@ def test_profiles_are_carried_out_of_a_place_without_a_network(workdir, pillion,
     here, there = [[line[2:] for line in block.splitlines() if line.startswith("$ ")] for block in re.findall(r"^```sh\n(.*?)^```", page, re.M | re.S)]
     (workdir / "serve.sh").write_text(f"#!/bin/sh\nexec {program('act')} spin 0.5\n")
     (workdir / "serve.sh").chmod(0o755)
-    shutil.copy2(pillion, workdir / "pillion")
-    subprocess.run("sha256sum pillion > SHA256SUMS", shell=True, cwd=workdir, check=True)
+    file = workdir / f"pillion-0.1.0-linux-{os.uname().machine}"
+    shutil.copyfile(pillion, file)
+    digest = hashlib.sha256(file.read_bytes()).hexdigest()
+    (workdir / "SHA256SUMS").write_text(f"{'0' * 64}  another-file-of-the-release\n{digest}  {file.name}\n")
     done = process.run(["unshare", "-n", "sh", "-ec", "\n".join(here)], cwd=workdir, timeout=60)
     process.settle(15)
     assert done.status == 0 and (workdir / "profiles.tar.gz").exists(), done
@@ -577,8 +619,8 @@ def test_the_lines_to_paste_are_a_shells(workdir, name):
     lines = [line[2:] for line in block.splitlines() if line.startswith("$ ")]
     (workdir / "bin").mkdir()
     for tool, verbs in TOOLS.items():
-        (workdir / "bin" / tool).write_text(f"#!/bin/sh\ncase $1 in {verbs}) ;; *) exit 64 ;; esac\nfor w; do case $w in file://*) test -f "
-                                            "\"${w#file://}\" || exit 65 ;; -f) : ;; esac; done\n")
+        (workdir / "bin" / tool).write_text(f"#!/bin/sh\ncase $1 in {verbs}) ;; *) exit 64 ;; esac\n"
+                                            "for w; do case $w in file://*) test -f \"${w#file://}\" || exit 65 ;; esac; done\n")
     (workdir / "bin" / "install").write_text("#!/bin/sh\nfor w; do case $w in -*|[0-7]*|/*) ;; *) test -f \"$w\" || exit 66 ;; esac; done\n")
     for tool in (workdir / "bin").iterdir():
         tool.chmod(0o755)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "deploy").glob("*/README.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "deploy").glob("**/README.md"))]
 # Names with a placeholder are for the reader to fill in.
 NAMED = re.compile(r"`((?:src|tests|build|vendor|docs|deploy)/[\w./-]*[\w/])`")
 PLACEHOLDER = re.compile(r"NAME|CPU|build/out")
