@@ -101,7 +101,7 @@ enum { SETTINGS_HEADERS_MAX = 16 };
 
 enum upload_method { UPLOAD_PUT, UPLOAD_POST };
 
-struct secret_list {
+struct text_list {
     const char *at[SETTINGS_HEADERS_MAX];
     size_t count;
 };
@@ -115,7 +115,7 @@ struct upload_settings {
     const char *api_server;    /* where the studio takes messages; NULL: where it takes windows */
     const char *token;         /* NULL: token_file, or the back end's own variables */
     const char *token_file;
-    struct secret_list headers; /* "NAME:VALUE"; with several back ends for those that take any */
+    struct text_list headers; /* "NAME:VALUE"; with several back ends for those that take any */
     enum upload_method method;  /* for http; UPLOAD_PUT */
     const char *agent_host;    /* for datadog; NULL: none */
     unsigned agent_port;       /* likewise; 0: none */
@@ -142,6 +142,7 @@ struct scope_settings {
     bool enabled;             /* true. False: the command runs alone */
     int pids[SETTINGS_PIDS_MAX]; /* TARGET_PIDS: in the order given, each once, each > 0 */
     size_t pid_count;
+    unsigned controller_pid;  /* the run ends when this process has; 0: none */
     bool children;            /* with pids: all below them, too; true */
     struct pattern_list filters[FILTER_KIND_COUNT]; /* empty: everything fits. The command itself and
                                                      * the pids are profiled whatever they say */
@@ -193,6 +194,7 @@ struct output_settings {
                                * when nothing was said and nothing is uploaded */
     bool whole_run;           /* files of the whole run at its end. Resolved: a command's that is not uploaded */
     enum file_names names;    /* FILE_NAMES_PLAIN */
+    const char *heartbeat_file; /* touched when a window has been published; NULL: none */
     bool col_lines;           /* lines being executed in collapsed stacks; false */
 };
 
@@ -201,10 +203,12 @@ struct naming_settings {
     bool inlines;             /* inlined functions and lines from debug information; false */
     bool container_names;     /* container frame and label; true */
     bool application_identifiers; /* "[appid: …]" frames where known; true */
+    struct text_list application_filters; /* which arguments of JVMs they show, as expressions; none */
 };
 
 /* What is found out about the place that pillion runs in. */
 struct origin_settings {
+    const char *external_metadata; /* file of facts for the header of collapsed stacks; NULL: none */
     bool metadata;            /* facts about the machine and the platform are collected; true */
     bool metrics;             /* CPU and memory use of the container or the machine; true */
     bool fixed_filter;        /* the platform's seccomp filter cannot be changed, nor any capability but

@@ -8,6 +8,10 @@
 #include "os/proc.h"
 #include "os/remote.h"
 
+#include <string.h>
+
+enum { LINK_MAX = 4096, PIECE_BYTES = 65536 };
+
 /* A root's handle is its descriptor + 1, and in the last bit whether anything below it may not answer; null means our
  * own. */
 static void *handle_of_root(int fd, bool may_hang)
@@ -35,7 +39,14 @@ static bool here_text(void *context, uint32_t pid, uint32_t tid, const char *nam
                       struct err *err)
 {
     (void)context;
-    return proc_read(pid, tid, name, out, err);
+    if (strcmp(name, "cwd") != 0) {
+        return proc_read(pid, tid, name, out, err);
+    }
+    char folder[LINK_MAX];
+    bool good = proc_link(pid, name, folder, sizeof folder);
+    buf_clear(out);
+    buf_text(out, good ? folder : "");
+    return good || err_set(err, ERR_DENIED, 0, "cannot read where cwd of pid %u leads", pid);
 }
 
 static bool here_mapped(void *context, uint32_t pid, const struct world_mapping *mapping,
@@ -153,4 +164,30 @@ struct world world_here(void)
         .vdso = proc_own_vdso(),
         .kernel_symbols = true,
     };
+}
+
+/* How long it is is seen when there is no more. */
+bool world_read(const struct world *world, uint32_t pid, const char *path, struct buf *out)
+{
+    struct world_file file;
+    void *root;
+    buf_clear(out);
+    if (!world->open_root(world->context, pid, &root)) {
+        return false;
+    }
+    bool good = world->under(world->context, root, path, &file);
+    world->close_root(world->context, root);
+    if (!good) {
+        return false;
+    }
+    for (size_t piece = PIECE_BYTES; piece > 0;) {
+        char *room = buf_room(out, piece);
+        if (room != NULL && file.reader.read(file.reader.context, out->len, room, piece, NULL)) {
+            out->len += piece;
+        } else {
+            piece = room != NULL ? piece / 2 : 0;
+        }
+    }
+    world->close(world->context, &file);
+    return !out->failed;
 }

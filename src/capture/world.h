@@ -37,7 +37,7 @@ struct world_mapping {
 };
 
 struct world {
-    /* Replaces `out` by /proc/PID[/task/TID]/NAME. */
+    /* Replaces `out` by /proc/PID[/task/TID]/NAME; of "cwd" by where it leads. */
     bool (*text)(void *context, uint32_t pid, uint32_t tid, const char *name, struct buf *out,
                  struct err *err);
     /* The file a process has mapped under this name. */
@@ -67,5 +67,8 @@ struct world world_here(void);
 
 /* The same where file systems may not answer (os/door.h). The door is borrowed; null is the same as world_here. */
 struct world world_behind(struct door *door);
+
+/* Replaces `out` by a file as a process sees it. */
+bool world_read(const struct world *world, uint32_t pid, const char *path, struct buf *out);
 
 #endif

@@ -156,7 +156,7 @@ static void topic_compatibility(struct buf *out)
 {
     buf_text(out, "Options of gProfiler and ddprof that are accepted and have no effect here:\n\n");
     for (const struct unused_option *u = unused_options; u->name; u++) {
-        buf_printf(out, "  --%s%s%s\n      %s\n", u->name, u->value ? " " : "", u->value ? u->value : "", u->why);
+        buf_printf(out, "  --%s%s\n      %s\n", u->name, u->valued ? " VALUE" : "", u->why);
     }
 }
 

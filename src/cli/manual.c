@@ -82,7 +82,7 @@ static void roff_unused(struct buf *out)
     for (const struct unused_option *u = unused_options; u->name; u++) {
         buf_text(out, ".TP\n.B \\-\\-");
         roff_text(str_of(u->name), out);
-        buf_printf(out, "%s%s\n", u->value ? " " : "", u->value ? u->value : "");
+        buf_printf(out, "%s\n", u->valued ? " VALUE" : "");
         roff_text(str_of(u->why), out);
         buf_byte(out, '\n');
     }
@@ -211,6 +211,6 @@ void manual_markdown(struct buf *out)
                   "keep working. Using one\nis a warning.\n\n"
                   "| option | why it has no effect |\n|---|---|\n");
     for (const struct unused_option *u = unused_options; u->name; u++)
-        buf_printf(out, "| `--%s%s%s` | %s |\n", u->name, u->value ? " " : "", u->value ? u->value : "",
+        buf_printf(out, "| `--%s%s` | %s |\n", u->name, u->valued ? " VALUE" : "",
                    u->why);
 }

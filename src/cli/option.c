@@ -200,6 +200,9 @@ const struct option option_table[] = {
     {.name = "min-duration", .value = "S", .kind = KIND_DURATION,
      .group = GROUP_TARGETS, .at = AT(settings.scope.min_duration_ns), .max = 86400 * NS_PER_S,
      .fallback = "0", .help = "exclude processes younger than this, but not the command and -p", GPROFILER},
+    {.name = "controller-pid", .value = "PID", .kind = KIND_NUMBER, .group = GROUP_TARGETS,
+     .at = AT(settings.scope.controller_pid), .max = 4194304, .unit = "a process id", .shown = "",
+     .help = "end when this process does", GPROFILER},
     {.name = "launch", .value = "MODE", .kind = KIND_CHOICE, .group = GROUP_TARGETS,
      .at = AT(settings.scope.launch), .choices = launch_modes, .fallback = "auto",
      .help = "start the command in pillion's place (exec) or below a tiny parent that forwards signals and "
@@ -227,6 +230,8 @@ const struct option option_table[] = {
     {.name = "file-names", .value = "FORM", .kind = KIND_CHOICE, .group = GROUP_FILES,
      .at = AT(settings.output.names), .choices = file_names, .fallback = "plain",
      .help = "time in file names as 2026-11-20T103104Z (plain), or with colons as gProfiler has it"},
+    {.name = "heartbeat-file", .value = "FILE", .kind = KIND_PATH, .group = GROUP_FILES,
+     .at = AT(settings.output.heartbeat_file), .shown = "", .help = "touch it after each window", GPROFILER},
     {.name = "col-lines", .kind = KIND_FLAG, .group = GROUP_FILES, .commands = RUN | RENDER,
      .at = AT(settings.output.col_lines), .shown = "",
      .help = "in .col the line that a Python function executes, too: f (a.py:12):15"},
@@ -298,6 +303,12 @@ const struct option option_table[] = {
     {.name = "disable-application-identifiers", .kind = KIND_FLAG, .group = GROUP_NAMES,
      .at = AT(settings.naming.application_identifiers), .inverse = true, .shown = "",
      .help = "no [appid: ...] frames", GPROFILER},
+    {.name = "app-id-args-filter", .value = "REGEX", .kind = KIND_TEXTS, .group = GROUP_NAMES,
+     .at = AT(settings.naming.application_filters), .shown = "",
+     .help = "show the arguments of JVMs that fit in these frames; repeatable", GPROFILER},
+    {.name = "external-metadata", .value = "FILE", .kind = KIND_PATH, .group = GROUP_NAMES,
+     .at = AT(settings.origin.external_metadata), .shown = "",
+     .help = "JSON for the header of .col: {\"static\": {}, \"application\": {\"PID\": {}}}", GPROFILER},
 
     /* What the profiler may use */
     {.name = "max-memory", .value = "MB", .kind = KIND_SIZE, .group = GROUP_BUDGET,
@@ -508,7 +519,7 @@ void option_variables(const struct option *row, struct buf *out)
 
 static struct option_match match_of_unused(const struct unused_option *unused)
 {
-    return (struct option_match){.row = unused->value ? &unused_text : &unused_flag, .unused = unused};
+    return (struct option_match){.row = unused->valued ? &unused_text : &unused_flag, .unused = unused};
 }
 
 static struct option_match find_unused(const char *name, size_t len, unsigned commands)

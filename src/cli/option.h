@@ -40,8 +40,9 @@ enum option_kind {
     KIND_TEXT,     /* const char *         anything but nothing */
     KIND_PATH,     /* const char *         completed as a file name */
     KIND_DIR,      /* const char *         completed as a directory */
+    KIND_TEXTS,    /* struct text_list     likewise, repeatable */
     KIND_SECRET,   /* const char *         never printed; overwritten in argv */
-    KIND_SECRETS,  /* struct secret_list   likewise, repeatable */
+    KIND_SECRETS,  /* struct text_list   likewise, repeatable */
 };
 
 enum option_group {

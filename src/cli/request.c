@@ -99,8 +99,8 @@ static void note_source(struct request *out, const struct option *row, enum sour
         out->settings.scope.pid_count = 0;
     if (row->kind == KIND_LIST && out->source[row_index(row)] != source)
         ((struct pattern_list *)((char *)out + row->at))->count = 0;
-    if (row->kind == KIND_SECRETS && out->source[row_index(row)] != source)
-        ((struct secret_list *)((char *)out + row->at))->count = 0;
+    if ((row->kind == KIND_SECRETS || row->kind == KIND_TEXTS) && out->source[row_index(row)] != source)
+        ((struct text_list *)((char *)out + row->at))->count = 0;
     if (row->kind == KIND_EVENTS && out->source[row_index(row)] != source)
         out->settings.sampling.events = (struct event_list){0};
     out->source[row_index(row)] = (unsigned char)source;
@@ -123,7 +123,7 @@ static bool apply_value(struct request *out, const struct option_match *match, c
 {
     const struct option *row = match->row;
     if (match->unused && text[0] == '\0')
-        return err_set(err, ERR_USAGE, 0, "%s expects %s, got \"\"", spelled, match->unused->value);
+        return err_set(err, ERR_USAGE, 0, "%s expects %s, got \"\"", spelled, match->row->value);
     if (match->unused)
         return explain(out, match, spelled, err);
     size_t pids = out->settings.scope.pid_count;
@@ -397,7 +397,7 @@ static bool apply(struct parser *p, const struct option_match *match, bool lette
         char *typed = take_value(p, attached);
         if (!typed)
             return err_set(err, ERR_USAGE, 0, "%s needs a value: %s %s", spelled, spelled,
-                           match->unused ? match->unused->value : match->row->value);
+                           match->row->value);
         const char *text = is_secret(match->row) ? hide_secret(p->out, typed, err) : typed;
         if (!text)
             return false;

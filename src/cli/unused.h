@@ -14,8 +14,8 @@
 
 struct unused_option {
     const char *name;  /* without dashes; null ends the table */
-    const char *value; /* the placeholder of its value; null: it is a flag */
     const char *why;
+    bool valued;       /* it has a value; else it is a flag */
     bool gprofiler;    /* GPROFILER_<NAME> is read too */
     char letter;       /* 0 = none */
     bool refused;      /* an error after all: without it the command would be another */

@@ -339,7 +339,7 @@ static bool store_text(const struct option *row, const char *text, const char **
     return true;
 }
 
-static bool store_secret(const struct option *row, const char *text, struct secret_list *list,
+static bool store_another(const struct option *row, const char *text, struct text_list *list,
                          struct err *err)
 {
     if (text[0] == '\0')
@@ -418,8 +418,9 @@ bool value_store(const struct option *row, const char *text, struct request *out
     case KIND_DIR:
     case KIND_SECRET:
         return store_text(row, text, slot(row, out), err);
+    case KIND_TEXTS:
     case KIND_SECRETS:
-        return store_secret(row, text, slot(row, out), err);
+        return store_another(row, text, slot(row, out), err);
     case KIND_ACTION:
         break;
     }

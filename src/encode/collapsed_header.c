@@ -7,6 +7,8 @@
 #include "base/json.h"
 #include "encode/value.h"
 
+#include <stdio.h>
+
 /* Performance Studio skips its process bookkeeping for agents it takes to be older than 1.2.3; our
  * own version stands in run_arguments and below "pillion". */
 #define STUDIO_AGENT_VERSION "1.2.3"
@@ -126,6 +128,10 @@ static void metadata(struct buf *out, const struct profile *p)
     if (m->machine != NULL) {
         machine(out, m->machine);
     }
+    if (m->external != NULL && m->external->fixed.len > 0) {
+        buf_text(out, ", \"external_metadata\": ");
+        buf_str(out, m->external->fixed);
+    }
     buf_printf(out, ", \"agent_version\": \"" STUDIO_AGENT_VERSION "\", \"profiling_mode\": \"%s\"", mode_of(p));
     buf_printf(out, ", \"continuous\": %s", m->continuous ? "true" : "false");
     buf_text(out, ", \"run_arguments\": {\"service_name\": ");
@@ -136,6 +142,22 @@ static void metadata(struct buf *out, const struct profile *p)
     buf_text(out, ", \"profile_api_version\": null, \"profiler\": \"pillion " PILLION_VERSION "\"}}");
 }
 
+/* What another program told of the process, but for what is told here. */
+static void external_facts(struct buf *out, const struct profile *p, uint32_t pid)
+{
+    static const char own[] = "\"pid\" \"start_ticks\" \"comm\" \"runtime\" \"cpu_ns\"";
+    char text[16];
+    snprintf(text, sizeof text, "%u", pid);
+    struct str rest = p->meta.external != NULL ? json_member(p->meta.external->applications, text) : STR("");
+    struct str key, value;
+    rest = str_starts(rest, STR("{")) ? rest : STR("");
+    while (json_next(&rest, &key, &value)) {
+        if (memmem(own, sizeof own, key.ptr, key.len) == NULL) {
+            buf_printf(out, ", %.*s: %.*s", (int)key.len, key.ptr, (int)value.len, value.ptr);
+        }
+    }
+}
+
 static void process_entry(struct buf *out, const struct profile *p, const struct process *t)
 {
     buf_printf(out, ", {\"pid\": %u, \"start_ticks\": %llu, \"comm\": ", t->pid,
@@ -143,7 +165,9 @@ static void process_entry(struct buf *out, const struct profile *p, const struct
     json_text(out, profile_text(p, t->name));
     buf_text(out, ", \"runtime\": ");
     text_or_null(out, profile_text(p, t->runtime));
-    buf_printf(out, ", \"cpu_ns\": %llu}", (unsigned long long)t->cpu_ns);
+    buf_printf(out, ", \"cpu_ns\": %llu", (unsigned long long)t->cpu_ns);
+    external_facts(out, p, t->pid);
+    buf_byte(out, '}');
 }
 
 static void application_metadata(struct buf *out, const struct profile *p, uint32_t *index)

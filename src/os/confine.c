@@ -89,7 +89,8 @@ static const uint16_t all_calls[] = {
 #endif
     SYS_mmap, SYS_munmap, SYS_mprotect, SYS_mremap, SYS_madvise, SYS_brk, SYS_readv, SYS_writev, SYS_preadv,
     SYS_pwrite64, SYS_newfstatat, SYS_statx, SYS_statfs, SYS_fstatfs, SYS_ftruncate, SYS_fsync, SYS_fcntl, SYS_flock,
-    SYS_dup, SYS_dup3, SYS_getcwd, SYS_unlinkat, SYS_renameat, SYS_renameat2, SYS_mkdirat, SYS_symlinkat, SYS_linkat,
+    SYS_utimensat, SYS_dup, SYS_dup3, SYS_getcwd, SYS_unlinkat, SYS_renameat, SYS_renameat2, SYS_mkdirat, SYS_symlinkat,
+    SYS_linkat,
     SYS_fchmod, SYS_fchmodat, SYS_faccessat, SYS_faccessat2, SYS_openat2, SYS_umask, SYS_pipe2, SYS_eventfd2,
     SYS_signalfd4,
     SYS_perf_event_open, SYS_socket, SYS_socketpair, SYS_connect, SYS_bind, SYS_getsockname, SYS_getpeername,

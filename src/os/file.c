@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 static bool read_fd(int fd, const char *path, size_t max_bytes, struct buf *out, struct err *err)
@@ -333,6 +334,29 @@ bool file_exists(const char *path)
 {
     struct stat st;
     return lstat(path, &st) == 0;
+}
+
+/* A pipe of this name is not waited for. */
+bool file_touch(const char *path, struct err *err)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0644);
+    int failed = fd < 0 || futimens(fd, NULL) != 0 ? errno : 0;
+    if (fd >= 0) {
+        close(fd);
+    }
+    return failed == 0 || err_errno(err, failed, "cannot touch %s", path);
+}
+
+bool file_age(const char *path, uint64_t *seconds)
+{
+    struct stat st;
+    struct timespec now;
+    if (stat(path, &st) != 0) {
+        return false;
+    }
+    clock_gettime(CLOCK_REALTIME, &now);
+    *seconds = now.tv_sec > st.st_mtime ? (uint64_t)(now.tv_sec - st.st_mtime) : 0;
+    return true;
 }
 
 bool file_is_folder(const char *path)

@@ -68,6 +68,12 @@ bool file_exists(const char *path);
 bool file_is_folder(const char *path);
 bool file_is_regular(const char *path);
 
+/* Sets when it was changed last to now, and leaves what is in it; makes it if it is missing. */
+bool file_touch(const char *path, struct err *err);
+
+/* Seconds since it was changed last; false: it is not there. */
+bool file_age(const char *path, uint64_t *seconds);
+
 /* Removes a file; a missing file is not an error. */
 bool file_remove(const char *path, struct err *err);
 

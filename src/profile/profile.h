@@ -220,6 +220,12 @@ struct profile_machine {
     uint64_t spawn_wall_ns, boot_ns; /* when the profiler began, and how long the machine was up then */
 };
 
+/* What another program told of it, objects of JSON in one line; empty: nothing. */
+struct profile_external {
+    struct str fixed;        /* of all of it */
+    struct str applications; /* pid -> object */
+};
+
 /* How busy the container that the profiler runs in was, or else the machine: means of the window. */
 struct profile_usage {
     bool any; /* it was read, and both are known */
@@ -259,6 +265,7 @@ struct profile_meta {
     struct profile_uploads uploads;
     struct profile_usage usage;
     const struct profile_machine *machine; /* not the profile's, but of who writes it; null: unknown */
+    const struct profile_external *external; /* likewise */
     bool continuous;
     uint64_t window;          /* of the run: 1, 2 …; 0: not known, or of several */
 };

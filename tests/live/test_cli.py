@@ -52,14 +52,14 @@ def test_mistakes_on_a_terminal_are_broken_between_words(pillion, workdir, name,
 
 def test_variables_only_warn_and_quiet_silences_them(run, pillion, workdir):
     variables = {"PATH": os.environ["PATH"], "PILLION_FORMAT": "cll", "PILLION_COLRO": "never",
-                 "GPROFILER_HEARTBEAT_FILE": "x", "DD_API_KEY": "x", "PILLION_MAX_MEMORY": "much"}
+                 "GPROFILER_PID_FILE": "x", "DD_API_KEY": "x", "PILLION_MAX_MEMORY": "much"}
     done = run([pillion, "-o", workdir, "--rootless", "--", "sh", "-c", "exit 3"], env=variables)
     assert done.status == 3
     warnings = [line for line in done.err.splitlines() if line.startswith("pillion: warning: ")]
     for expected in (
             'PILLION_FORMAT expects col, html, pprof, speedscope, got "cll"; did you mean col? (ignored)',
             "PILLION_COLRO is not a setting; did you mean PILLION_COLOR?",
-            "GPROFILER_HEARTBEAT_FILE has no effect: a new window's files show that it lives",
+            "GPROFILER_PID_FILE has no effect: the first line names the pid, and several may run",
             'PILLION_MAX_MEMORY expects 8 MB to 16 GB, got "much" (ignored)',
             "--rootless has no effect: root is not needed, and used where it is given"):
         assert "pillion: warning: " + expected in warnings

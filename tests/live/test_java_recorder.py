@@ -104,8 +104,8 @@ def ends_unharmed(target):
 
 @pytest.mark.parametrize("name", ["host", pytest.param("11", marks=pytest.mark.net), pytest.param("25", marks=pytest.mark.net)])
 def test_a_jvm_has_its_cpu_time_and_its_stacks(name, pillion, workdir, command):
-    shares = command(name, "Recorded", ["Shares", 8, 3], *javas.EXACT)
-    session = profiler.profile(pillion, workdir / "out", shares, *NO_PERF, launch="init", timeout=90)
+    shares = command(name, "Recorded", ["Shares", 8, 3], *javas.EXACT, "-Dtier=shop", "-Dpassword=secret")
+    session = profiler.profile(pillion, workdir / "out", shares, *NO_PERF, "--app-id-args-filter", "^-D(shard|tier)=", launch="init", timeout=90)
     told = dict(zip(*[iter(session.done.out.split())] * 2))
     counts = Counter()
     for stack in READER.of_col(session):
@@ -117,7 +117,8 @@ def test_a_jvm_has_its_cpu_time_and_its_stacks(name, pillion, workdir, command):
         assert abs(counts[function] / sum(counts.values()) - float(share)) < .05 + profiler.by_chance(float(share), sum(counts.values())), (function, counts, told)
     text = (workdir / "out" / "last_profile.col").read_text()
     assert "worker number 1" in text, "threads have the JVM's names"
-    assert ";appid: java: Recorded;" in text and RUNTIME.search(text), text[:3000]
+    assert ";appid: java: Recorded (-Dtier=shop);" in text and "secret" not in text.partition("\n")[2]
+    assert RUNTIME.search(text), text[:3000]
     assert "[no runtime samples]" in session.frames(), "its compilers' threads have no stacks of Java"
 
 

@@ -125,7 +125,10 @@ def test_attached_to_a_server_that_has_long_run(pillion, workdir, command):
     process.until(lambda: process.stat(target.pid) and int(process.stat(target.pid)[11]) > 200, 30, "it has worked")
     done = process.run([pillion, "-p", target.pid, "-d", "2", "--log-format", "json", "-f", 499, "--max-cpu", 100, "-o", workdir / "out"], timeout=30)
     target.end()
-    check(profiler.Session(done, workdir / "out"))
+    session = profiler.Session(done, workdir / "out")
+    check(session)
+    script = nodes.command("host", "known.js", [60])[-2]
+    assert {stack.appid for stack in session.col.stacks} == {f"appid: nodejs: {script} ({script})"}
 
 
 def test_what_is_not_wanted_is_not_read(profile, command):

@@ -244,9 +244,11 @@ def complaints(done):
 
 @pytest.mark.root
 @pytest.mark.parametrize("launch", ["exec", "init"])
-def test_a_full_disk_is_one_clear_line(pillion, program, small, launch):
+def test_a_full_disk_is_one_clear_line(pillion, program, small, launch, tmp_path):
     (small / "filler").write_bytes(b"x" * 4096)
-    session = profiler.profile(pillion, small, [program("act"), "spin", "2.5", "6"], "-d", "1", launch=launch)
+    session = profiler.profile(pillion, small, [program("act"), "spin", "2.5", "6"], "-d", "1", "--heartbeat-file", tmp_path / "alive",
+                               launch=launch)
+    assert (tmp_path / "alive").stat().st_mtime < time.time() - 1, "touched when the run began, and by no window"
     assert session.done.status == 6
     said = complaints(session.done)
     assert len(said) == 1, session.done

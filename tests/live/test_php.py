@@ -216,6 +216,7 @@ def test_workers_of_a_server_show_requests_and_nothing_when_idle(mode, pillion, 
     total = sum(stack.count for stack in stacks)
     inside = sum(stack.count for stack in stacks if stack.names[:2] == ["<main>", "Page::render"])
     print(f"{mode}: {told['requests']} requests; {total / 499:.3f} s, true {told['cpu']:.3f} s; {inside / total:.3f} in requests")
+    assert {stack.appid for stack in session.col.stacks if any("Page::render" in frame for frame in stack.frames)} == {"appid: php-fpm: www"}
     assert told["requests"] > 20 and inside > 0.6 * total, session.frames()
     assert not any(frame.startswith("[php") for stack in stacks for frame in stack.frames if isinstance(frame, str) and "torn" in frame)
 

@@ -52,6 +52,11 @@ def serve(pillion, repository, workdir):
     return run
 
 
+def applications(session, function="primes"):
+    """By what the processes that ran the application's function are told from others."""
+    return {stack.appid for window in session.windows for stack in window.stacks if any(function in frame for frame in stack.frames)}
+
+
 def working(session):
     """Stacks of the application's function: a good part of all is in them."""
     stacks = pystacks.of_col(session)
@@ -67,7 +72,7 @@ def working(session):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_gunicorn_and_flask(mode, serve):
+def test_gunicorn_and_flask(mode, serve, repository):
     port = workloads.free_port()
     session = serve(["gunicorn", "-w", "2", "-b", f"127.0.0.1:{port}", "--no-sendfile", "web:app"], port, *MODES[mode])
     for stack in working(session):
@@ -75,10 +80,11 @@ def test_gunicorn_and_flask(mode, serve):
         assert names[0] == "<module>" and "Arbiter.run" not in names[:1], stack
         assert "primes" in names and names[names.index("primes") - 1] == "page", stack
         assert "SyncWorker.handle_request" in names or "handle_request" in names, stack
+    assert applications(session) == {f"appid: gunicorn: web:app ({repository / PROGRAMS}/web.py)"}
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_uwsgi_whose_python_is_a_plugin(mode, serve):
+def test_uwsgi_whose_python_is_a_plugin(mode, serve, repository):
     """No "python" in the executable; libpython comes with a plugin after the start; the workers are forked."""
     port = workloads.free_port()
     session = serve(["uwsgi", "--plugin", "python3", "--http-socket", f"127.0.0.1:{port}", "--wsgi-file", "web.py", "--master",
@@ -87,6 +93,7 @@ def test_uwsgi_whose_python_is_a_plugin(mode, serve):
         assert [frame.name for frame in stack.python[:3]] == ["application", "page", "primes"], stack
         if mode == "perf":
             assert any("uwsgi" in frame for frame in stack.frames[:stack.frames.index(stack.python[0])]), stack
+    assert applications(session) == {f"appid: uwsgi: web.py ({repository / PROGRAMS}/web.py)"}
 
 
 def module_missing(name):
@@ -135,6 +142,8 @@ def test_celery_has_its_tasks_in_the_workers_of_its_pool(mode, pillion, reposito
         names = [frame.name for frame in stack.python]
         assert names[-2:] == ["compute", "primes"] and "Worker.workloop" in names, stack
         assert stack.pid != done.pid, stack
+    session = profiler.Session(done, workdir / "out")
+    assert applications(session) == {f"appid: celery: tasks ({repository / PROGRAMS}/tasks.py)"}
 
 
 POOL = """

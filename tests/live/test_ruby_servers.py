@@ -11,12 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from lab import process, profiler, rbstacks, ruby_servers, workloads
+from lab import col, process, profiler, rbstacks, ruby_servers, workloads
 
 pytestmark = pytest.mark.measures
 
 ENOUGH = 0.3 # seconds: some 150 stacks
 UWSGI = {"python": 0, "ruby": 7} # the number of a plugin, in the head of a request
+
+
+def applications(folder):
+    return {stack.appid for window in col.every(folder) for stack in window.stacks if any("_[rb]" in frame for frame in stack.frames)}
 
 
 @pytest.mark.parametrize("name,mode,processes", [("puma", "perf", 1), ("puma", "perf-less", 1), ("unicorn", "perf", 4),
@@ -31,6 +35,8 @@ def test_three_functions_of_a_server(name, mode, processes, pillion, workdir):
     assert abs(figures.total - figures.true_total) <= max(0.03 * figures.true_total, unseen), str(figures)
     assert not figures.impossible, figures.impossible[:3]
     assert figures.ruby > 0.8 and figures.named > 0.95 * figures.ruby and figures.proven > 0.8 * figures.ruby, str(figures)
+    if name != "jobs": # it runs before and after they give themselves a title
+        assert applications(workdir / "out") == {f"appid: {name}: {workdir.name} ({workdir})"}
     for part, share in figures.shares.items():
         assert abs(share - figures.true_shares[part]) < max(0.06, profiler.by_chance(figures.true_shares[part], sum(figures.parts.values()))), str(figures)
 

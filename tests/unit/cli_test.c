@@ -919,11 +919,11 @@ static void what_has_no_effect_is_in_one_place(void)
     CHECK(help_topic("compatibility", &list, NULL));
     for (const struct unused_option *u = unused_options; u->name; u++) {
         char spelled[100];
-        snprintf(spelled, sizeof spelled, "  --%s%s", u->name, u->value ? " " : "\n");
+        snprintf(spelled, sizeof spelled, "  --%s%s", u->name, u->valued ? " " : "\n");
         CHECK(contains(buf_cstr(&list), spelled) && contains(buf_cstr(&list), u->why));
         CHECK(!contains(buf_cstr(&all), spelled));
         struct option_match match = option_find(u->name, strlen(u->name), COMMAND_ALL);
-        CHECK(match.unused == u && option_takes_value(&match) == (u->value != NULL));
+        CHECK(match.unused == u && option_takes_value(&match) == u->valued);
     }
     buf_release(&all);
     buf_release(&list);

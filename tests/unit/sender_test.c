@@ -215,7 +215,7 @@ static void exposure_is(const char *host, const char *token, const char *header,
     struct settings settings = settings_with(host, token);
     struct err err;
     if (header != NULL) {
-        settings.upload.headers = (struct secret_list){{header}, 1};
+        settings.upload.headers = (struct text_list){{header}, 1};
     }
     struct sender *sender = made(&settings, name, true, &err);
     const char *said = sender != NULL ? sender_exposure(sender) : err.text;
@@ -264,11 +264,11 @@ static void what_breaks_a_header_is_refused(void)
     static const char *const wrong[] = {"NoColon", ": x", "X:", "X Y: z", "X: a\nb"};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         settings = settings_with("http://a", NULL);
-        settings.upload.headers = (struct secret_list){{wrong[i]}, 1};
+        settings.upload.headers = (struct text_list){{wrong[i]}, 1};
         CHECK(made(&settings, "http", true, &err) == NULL);
         CHECK(strstr(err.text, "--header expects NAME:VALUE") != NULL);
     }
-    settings.upload.headers = (struct secret_list){{"X-Scope-OrgID: a:b"}, 1};
+    settings.upload.headers = (struct text_list){{"X-Scope-OrgID: a:b"}, 1};
     struct sender *sender = made(&settings, "http", true, &err);
     CHECK(sender != NULL && sender->context.header_count == 1);
     CHECK_STR(sender->context.headers[0].name, "X-Scope-OrgID");
@@ -299,7 +299,7 @@ static void warnings_are(const struct settings *settings, const char *name, cons
 static void no_warning_takes_the_place_of_another(void)
 {
     struct settings settings = settings_with("studio=http://a,otlp=http://b:4317", "studio=secret");
-    settings.upload.headers = (struct secret_list){{"X-Scope-OrgID: a"}, 1};
+    settings.upload.headers = (struct text_list){{"X-Scope-OrgID: a"}, 1};
     settings.sampling.wall = true;
     warnings_are(&settings, "studio", UNSENT,
                  "it takes CPU time alone; off_cpu, wall and other events are in pprof files (-o)");

@@ -227,7 +227,7 @@ static void reading_again_waits(void)
     begin(&table);
     struct target *target = targets_get(&table.t, (uint32_t)getpid());
     CHECK(targets_mapping(&table.t, target, 0x1000, 1) == NULL);
-    CHECK(target->maps_read);
+    CHECK(target->reread.has_all);
     void *code = map_code();
     uint64_t address = (uint64_t)(uintptr_t)code;
     CHECK(targets_mapping(&table.t, target, address, 1) != NULL); /* the second reading is allowed */
@@ -336,7 +336,7 @@ static void fork_inherits(void)
     CHECK_INT(child->began_ns, 77);
     CHECK_INT(child->parent_pid, GONE);
     CHECK_INT(child->alive, 1);
-    CHECK(child->maps_read);
+    CHECK(child->reread.has_all);
     CHECK(targets_mapping(t, child, 0x11000, 0) != NULL);
     map(t, child, 0x10000, 0x12000, 0x9000); /* what it maps now is its own */
     CHECK_INT(targets_mapping(t, child, 0x11000, 0)->file_offset, 0x9000);
@@ -372,7 +372,7 @@ static void exec_clears(void)
     targets_comm(t, GONE, GONE, STR("a-name-longer-than-the-kernel's"), true);
     CHECK_INT(target->maps.len, 0);
     CHECK_TEXT(target->name, "a-name-longer-t");
-    CHECK(target->maps_read); /* whatever comes has its record */
+    CHECK(target->reread.has_all); /* whatever comes has its record */
     end(&table);
 }
 
@@ -666,7 +666,7 @@ static void unknown_parent(void)
     struct target *child = targets_find(t, GONE + 1);
     CHECK(child != NULL);
     CHECK_TEXT(child->name, "[unknown]");
-    CHECK(!child->maps_read); /* so /proc may be asked */
+    CHECK(!child->reread.has_all); /* so /proc may be asked */
     targets_fork(t, GONE + 7, GONE + 8, GONE + 7, GONE + 7, 1); /* a thread of nobody known */
     CHECK(targets_find(t, GONE + 7) == NULL);
     targets_end_window(t);

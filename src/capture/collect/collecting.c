@@ -137,7 +137,6 @@ static struct collected *collected_of(struct collecting *c, const struct target 
             return one;
         }
     }
-    const struct shared *s = c->follow->shared;
     struct collected *added = vec_push(&c->all);
     if (added != NULL) {
         *added = (struct collected){.pid = target->pid,
@@ -145,7 +144,6 @@ static struct collected *collected_of(struct collecting *c, const struct target 
                                     .program = target->program,
                                     .runtime = target->runtime.collects,
                                     .wanted = wanted_of(c, target),
-                                    .application = follow_application(s->settings, s->world, target->pid),
                                     .first_ns = now_ns};
     }
     return added;
@@ -285,7 +283,6 @@ static void note_identity(struct profile *p, uint32_t id, struct collected *one)
     } else {
         process->runtime = profile_string(p, str_of(one->release));
     }
-    process->appid = profile_string(p, str_of(one->application));
 }
 
 static void read_file(struct collecting *c, struct collected *one, struct target *target, struct str file)
@@ -396,7 +393,6 @@ static void take_all(struct collecting *c)
 
 static void release_one(struct collected *one)
 {
-    free(one->application);
     map_release(&one->tids);
     vec_release(&one->samples);
 }

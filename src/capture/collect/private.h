@@ -37,7 +37,6 @@ struct collected {
     uint64_t cpu_ns, asked_ns;     /* with -a: its clock, and when that was read; 0: not yet */
     struct map tids;               /* number that the process knows -> thread; of one in another PID namespace */
     bool is_inner;
-    char *application;             /* what it runs (follow.h); null: not known, or not wanted */
     char release[96];               /* as it calls itself; "": not told yet */
     uint64_t chunk_start_ns;       /* how far its recording was read (jfr_read.h) */
     size_t chunk_bytes;

@@ -5,11 +5,6 @@
 #include "capture/follow/follow.h"
 #include "capture/follow/inherit_group.h"
 #include "os/proc.h"
-#include "runtime/common/application.h"
-
-#include <stdlib.h>
-
-enum { LINK_MAX = 4096, ARGUMENTS_MAX = 8 << 20, TEXT_MAX = 8192 };
 
 void follow_init(struct follow *f, struct shared *shared, const struct follow_hooks *hooks)
 {
@@ -18,6 +13,7 @@ void follow_init(struct follow *f, struct shared *shared, const struct follow_ho
     images_init(&f->images, shared->world);
     targets_init(&f->targets, &f->images, settings->naming.container_names);
     f->targets.stack_bytes = shared->perf_on ? perf_sampling(shared->perf)->stack_bytes : 0;
+    f->targets.naming = &settings->naming;
     f->targets.min_duration_ns = settings->scope.min_duration_ns;
     selection_init(&f->selection, settings, &shared->log);
 }
@@ -27,26 +23,6 @@ void follow_release(struct follow *f)
     selection_release(&f->selection);
     targets_release(&f->targets);
     images_release(&f->images);
-}
-
-char *follow_application(const struct settings *settings, const struct world *world, uint32_t pid)
-{
-    char folder[LINK_MAX], *copy = NULL;
-    struct buf arguments, text;
-    buf_init(&arguments, ARGUMENTS_MAX);
-    buf_init(&text, TEXT_MAX);
-    if (settings->naming.application_identifiers &&
-        world->text(world->context, pid, 0, "cmdline", &arguments, NULL)) {
-        const struct application_facts facts = {
-            .arguments = buf_slice(&arguments),
-            .folder = str_of(proc_link(pid, "cwd", folder, sizeof folder) ? folder : NULL),
-        };
-        application_describe(&facts, &text);
-        copy = text.len > 0 && !text.failed ? strndup(text.ptr, text.len) : NULL;
-    }
-    buf_release(&arguments);
-    buf_release(&text);
-    return copy;
 }
 
 enum capture_mode follow_perf_mode(const struct follow *f)

@@ -10,7 +10,7 @@
  *
  * The concerns of this room, one file each: find (new processes, filters), unsampled (no descriptors for events),
  * stack_sizes (copies as large as needed), bursts (threads shorter than a sample), duplicates (two events of one
- * thread), cpus (that come and go).
+ * thread), cpus (that come and go), applications (what they run).
  */
 #ifndef CAPTURE_FOLLOW_FOLLOW_H
 #define CAPTURE_FOLLOW_FOLLOW_H
@@ -64,9 +64,6 @@ void follow_adopt(struct follow *f, uint32_t pid, bool named);
 
 /* Takes in what targets have started before. */
 void follow_adopt_children(struct follow *f);
-
-/* What a process runs (application.h), for the caller to free; null: not known, or not wanted. */
-char *follow_application(const struct settings *settings, const struct world *world, uint32_t pid);
 
 /* After events were replaced: what was started meanwhile has none, and gets them. */
 void follow_newborn(struct follow *f);

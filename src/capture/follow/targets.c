@@ -1,6 +1,7 @@
 /* targets: the table of processes and threads. Who is in it, under which pid and name, who is set aside because it
  * ended, and who is dropped. What records say, mappings and the ids in a profile are the other files'
  * (targets_private.h). */
+#include "capture/follow/applications.h"
 #include "capture/follow/targets_private.h"
 #include "base/time.h"
 #include "os/clock.h"
@@ -34,6 +35,7 @@ void targets_init(struct targets *t, struct images *images, bool container_names
 static void free_target(struct target *target)
 {
     vec_release(&target->maps);
+    applications_forget(target);
     free(target);
 }
 

@@ -27,6 +27,7 @@
 
 enum { COMM_MAX = 16 };
 
+struct naming_settings;
 struct reader;
 struct runtime;
 
@@ -75,10 +76,17 @@ struct target_runtime {
 
 /* Reading /proc/PID/maps again. Written by targets.c and maps_pace.c. */
 struct target_rereading {
+    bool has_all;        /* its mappings are those of /proc, or all records since its exec were seen */
     struct maps_pace pace; /* where no record tells of mappings */
     bool was_hidden;     /* the last reading was refused, and nothing explained it */
     uint64_t retry_ns;   /* monotonic; not before this is it read again */
     uint64_t wait_ns;    /* back-off of these retries */
+};
+
+/* What it runs. Written by applications.c. */
+struct target_application {
+    char *text;          /* application.h; null: no rule fits, or not known */
+    uint8_t readings;    /* how often its arguments were read since its exec; a child's count with its parent's */
 };
 
 /* It has no events for want of descriptors: CAPTURE_PROC until it is hot. Written by unsampled.c. */
@@ -212,7 +220,6 @@ struct target {
     uint32_t threads_ended;  /* … that ended since */
     uint32_t alive;          /* threads that live, by FORK and EXIT; 0: not counted (it ran before) */
     VEC(struct mapping) maps; /* by start, not overlapping, executable ones only */
-    bool maps_read;          /* from /proc, or complete because all records since exec were seen */
     uint64_t space;          /* names the mappings as they are now: changes with them, never 0 */
     uint64_t program;        /* names the program that it runs: changes with each exec that is seen */
     uint64_t generated;      /* image of the code it generates; IMAGE_NONE: not seen yet */
@@ -223,6 +230,7 @@ struct target {
     struct target_account account;
     struct target_bursts bursts;
     struct target_filter filter;
+    struct target_application application;
     uint32_t process;        /* in the profile of window `window` */
     uint32_t window;
     uint32_t threads_shown;  /* its threads with a row in the profile */
@@ -266,6 +274,7 @@ struct targets {
     uint32_t stack_bytes;    /* of a process that is new here */
     uint64_t min_duration_ns; /* what a target starts is excluded while it is younger than this */
     bool container_names;
+    const struct naming_settings *naming; /* how processes are told apart; null: not by what they run */
     struct thread_namer namer; /* null: nobody knows */
     struct arena told;       /* the names that it told */
     bool any_on_proc;        /* some target has been in CAPTURE_PROC or CAPTURE_RUNTIME so far */

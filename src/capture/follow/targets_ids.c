@@ -1,6 +1,7 @@
 /* targets_ids: the rows of processes, threads and modules in the running profile, made at the first use in a window and
  * remembered for the rest of it. A thread is called as the system calls it, or as its process's runtime does where the
  * system knows the program's name only. */
+#include "capture/follow/applications.h"
 #include "capture/follow/targets_private.h"
 #include "target/cgroup.h"
 
@@ -67,6 +68,7 @@ uint32_t targets_process_id(struct targets *t, struct profile *p, struct target 
         .owner = target->owner,
         .name = profile_cstring(p, target->name),
         .container = container_of(t, p, target->pid),
+        .appid = profile_string(p, str_of(applications_of(t, target))),
         .capture_mode = target->capture_mode,
     };
     target->process = profile_process(p, &process);
@@ -74,6 +76,7 @@ uint32_t targets_process_id(struct targets *t, struct profile *p, struct target 
     (void)profile_need(p, needed);
     if (target->process != 0) {
         p->processes.at[target->process].name = process.name; /* an exec renames it */
+        p->processes.at[target->process].appid = process.appid;
     }
     return target->process;
 }

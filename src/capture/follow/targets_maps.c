@@ -154,7 +154,7 @@ bool targets_read_maps(struct targets *t, struct target *target)
             targets_map(t, target, &file);
         }
     }
-    target->maps_read = true;
+    target->reread.has_all = true;
     return true;
 }
 
@@ -202,7 +202,7 @@ struct mapping *targets_mapping(struct targets *t, struct target *target, uint64
     if (mapping != NULL || target->ended || now_ns < target->reread.retry_ns) {
         return mapping;
     }
-    bool again = target->maps_read;
+    bool again = target->reread.has_all;
     if (!targets_read_maps(t, target) || again) {
         /* a miss after the first reading is rarely worth another, and a refusal stays one */
         target->reread.retry_ns = now_ns + target->reread.wait_ns;

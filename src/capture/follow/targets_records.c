@@ -1,6 +1,7 @@
 /* targets_records: what perf's records say of processes: FORK, COMM, EXIT and MMAP2, in the order of their time. A
  * child is what its parent is (name, mappings, capture mode, whether it is excluded) until it calls exec, which makes
  * all of that new. */
+#include "capture/follow/applications.h"
 #include "capture/follow/targets_private.h"
 #include "base/time.h"
 
@@ -18,7 +19,7 @@ static void inherit_maps(struct target *child, struct target *parent)
             *copy = *mapping;
         }
     }
-    child->maps_read = parent->maps_read;
+    child->reread.has_all = parent->reread.has_all;
     child->generated = IMAGE_NONE; /* what it generates from now on is its own */
 }
 
@@ -91,6 +92,7 @@ void targets_fork(struct targets *t, uint32_t pid, uint32_t tid, uint32_t parent
             child->runtime.deep = parent->runtime.deep;
             child->runtime.gaps = parent->runtime.gaps;
             inherit_maps(child, parent);
+            applications_inherit(child, parent);
             inherit_answer(t, child, parent);
         } else {
             targets_name_from_proc(t, child);
@@ -127,10 +129,11 @@ void targets_comm(struct targets *t, uint32_t pid, uint32_t tid, struct str name
     }
     if (exec) {
         vec_clear(&target->maps);
+        applications_forget(target);
         t->unmapped++;
         target->space = target->program = ++t->spaces;
         target->generated = IMAGE_NONE;
-        target->maps_read = true; /* every later mapping has its record */
+        target->reread.has_all = true; /* every later mapping has its record */
         target->alive = target->alive > 0; /* exec ends all other threads */
     }
 }

@@ -4,10 +4,12 @@
  * only file that knows all rooms.
  */
 #include "capture/run/rooms.h"
+#include "capture/follow/applications.h"
 #include "capture/follow/cpus.h"
 #include "capture/follow/stack_sizes.h"
 #include "capture/upload/heaviest.h"
 #include "capture/upload/sender.h"
+#include "capture/window/controller.h"
 #include "capture/window/image_sweep.h"
 #include "capture/window/limits.h"
 #include "capture/window/status_line.h"
@@ -193,8 +195,10 @@ static bool make_rows(struct rooms *r, struct err *err)
         {&closing_concern, r->polling},
         {&sharing_out_concern, r->collecting},
         {&bursts_concern, r->bursts},
+        {&applications_concern, applications_new(&r->follow)},
         {&heaviest_concern, heaviest_new(&r->follow, runtimes)},
         {&window_facts_concern, r->windows},
+        {&controller_concern, controller_new(&r->shared)},
         {&limits_concern, limits_new(&reach)},
         {&image_sweep_concern, image_sweep_new(&r->follow, r->catching, r->publisher)},
         {&window_submit_concern, r->windows},

@@ -10,7 +10,7 @@
 
 #include <stddef.h>
 
-enum { ROWS_MAX = 24 };
+enum { ROWS_MAX = 32 };
 
 struct row {
     const struct concern *concern;

@@ -482,7 +482,6 @@ void readers_end_window(struct readers *r, struct profile *p)
         describe(r, reader);
         uint32_t text = profile_string(p, buf_slice(&r->text));
         p->processes.at[target->process].runtime = text;
-        p->processes.at[target->process].appid = profile_string(p, str_of(reader->application));
         p->processes.at[target->process].capture_mode = target->capture_mode;
     }
     note_refusals(r, p);

@@ -53,7 +53,6 @@ struct reader {
     const struct runtime *runtime; /* null: only native stacks are read, or what lies beyond deep ones */
     const void *binary;
     void *state, *names;
-    char *application;             /* what its process runs (application.h); null: not known, or not wanted */
     struct remote remote;
     struct remote_caller caller;   /* of the sampler */
     struct memory_batch memory;

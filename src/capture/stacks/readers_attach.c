@@ -60,7 +60,6 @@ void readers_free(struct reader *reader)
         }
         reader->runtime->detach(reader->state);
     }
-    free(reader->application);
     remote_close(&reader->remote);
     map_release(&reader->frames);
     vec_release(&reader->tids.list);
@@ -151,33 +150,10 @@ bool readers_open_memory(struct reader *reader, uint32_t pid, uint64_t probe, st
     return true;
 }
 
-/* A file of the process's own. How long it is is seen when there is no more. */
 static bool read_file(void *context, const char *path, struct buf *out)
 {
-    enum { PIECE = 65536 };
     const struct reader *reader = context;
-    const struct world *world = reader->world;
-    struct world_file file;
-    void *root;
-    buf_clear(out);
-    if (!world->open_root(world->context, reader->pid, &root)) {
-        return false;
-    }
-    bool good = world->under(world->context, root, path, &file);
-    world->close_root(world->context, root);
-    if (!good) {
-        return false;
-    }
-    for (size_t piece = PIECE; piece > 0;) {
-        char *room = buf_room(out, piece);
-        if (room != NULL && file.reader.read(file.reader.context, out->len, room, piece, NULL)) {
-            out->len += piece;
-        } else {
-            piece = room != NULL ? piece / 2 : 0;
-        }
-    }
-    world->close(world->context, &file);
-    return !out->failed;
+    return world_read(reader->world, reader->pid, path, out);
 }
 
 /* Null, with the reason: the process has the runtime but it cannot be read (now). */
@@ -226,7 +202,6 @@ struct reader *readers_attach(struct readers *r, struct target *target, const st
     reader->image = mapping->image;
     reader->bias = mapping->bias;
     reader->binary = binary->binary;
-    reader->application = follow_application(r->settings, r->images->world, target->pid);
     return reader;
 }
 

@@ -103,7 +103,7 @@ static bool goes_on(struct records *r, const struct record *record)
     struct follow *f = r->path.follow;
     struct target *target = targets_find(&f->targets, record->pid);
     struct proc_stat stat;
-    if (target == NULL || target->ended || target->alive != 1 || !target->maps_read ||
+    if (target == NULL || target->ended || target->alive != 1 || !target->reread.has_all ||
         target->maps.len > 0 || !proc_read(record->pid, 0, "stat", &f->selection.text, NULL) ||
         !stat_parse(buf_slice(&f->selection.text), &stat, NULL) || stat_is_ending(&stat)) {
         return false;

@@ -4,6 +4,8 @@
 #include "capture/window/publisher.h"
 #include "base/err.h"
 #include "base/time.h"
+#include "capture/window/external.h"
+#include "capture/window/heartbeat.h"
 #include "capture/window/machine.h"
 #include "capture/window/silent.h"
 #include "capture/window/summary.h"
@@ -78,6 +80,7 @@ struct publisher {
     struct usage usage;  /* then; at first when the thread began */
     const struct settings *settings;
     struct machine machine;
+    struct external external;
 };
 
 static bool is_gone(void *context, uint64_t image)
@@ -221,6 +224,7 @@ static bool publish(struct publisher *pub, struct profile *p)
     pub->own_cpu_ns = own_ns;
     note_uploads(pub, p);
     machine_note(&pub->machine, p);
+    external_note(&pub->external, p);
     bool tight = make_room(pub);
     err = (struct err){0};
     if (pub->uploader != NULL) {
@@ -228,6 +232,9 @@ static bool publish(struct publisher *pub, struct profile *p)
     }
     bool ok = outputs_write(&pub->outputs, p, &written, &err);
     pub->failed += !ok;
+    if (ok) {
+        heartbeat_beat(pub->log, pub->settings->output.heartbeat_file);
+    }
     say_traces_left(pub, p);
     whole_run_add(&pub->run, p, &written);
     if (written.removed) {
@@ -255,7 +262,9 @@ static void try_outputs(struct publisher *pub)
     struct err err;
     if (!outputs_try(&pub->outputs, &err)) {
         log_once(pub->log, LOG_ERROR, "%s", err.text);
+        return;
     }
+    heartbeat_beat(pub->log, pub->settings->output.heartbeat_file);
 }
 
 static void *publisher_main(void *context)
@@ -312,6 +321,7 @@ static void release(struct publisher *pub)
     profile_release(&pub->profiles[0]);
     profile_release(&pub->profiles[1]);
     machine_release(&pub->machine);
+    external_release(&pub->external);
     pthread_mutex_destroy(&pub->lock);
     pthread_cond_destroy(&pub->changed);
     free(pub);
@@ -336,6 +346,7 @@ struct publisher *publisher_new(struct shared *shared, struct images *images, si
     pub->own = &shared->own;
     pub->settings = settings;
     machine_init(&pub->machine, settings);
+    external_init(&pub->external, settings->origin.external_metadata, pub->log);
     outputs_init(&pub->outputs, settings);
     if (!pub->log->terminal) {
         outputs_name_here(&pub->outputs);
