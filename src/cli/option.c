@@ -201,7 +201,7 @@ const struct option option_table[] = {
      .group = GROUP_TARGETS, .at = AT(settings.scope.min_duration_ns), .max = 86400 * NS_PER_S,
      .fallback = "0", .help = "exclude processes younger than this, but not the command and -p", GPROFILER},
     {.name = "controller-pid", .value = "PID", .kind = KIND_NUMBER, .group = GROUP_TARGETS,
-     .at = AT(settings.scope.controller_pid), .max = 4194304, .unit = "a process id", .shown = "",
+     .at = AT(settings.scope.controller_pid), .min = 1, .max = 4194304, .unit = "as a pid", .shown = "",
      .help = "end when this process does", GPROFILER},
     {.name = "launch", .value = "MODE", .kind = KIND_CHOICE, .group = GROUP_TARGETS,
      .at = AT(settings.scope.launch), .choices = launch_modes, .fallback = "auto",

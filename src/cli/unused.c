@@ -63,7 +63,7 @@ const struct unused_option unused_options[] = {
     GPROFILER("tls-cert-refresh-enabled", FLAG, "HUP reads certificates again"),
     GPROFILER("tls-cert-refresh-interval", VALUED, "HUP reads certificates again"),
     GPROFILER("insert-dso-name", FLAG, "pprof names the file of each native frame; col has the function alone"),
-    GPROFILER("perf-event-period", VALUED, "--event counts"),
+    GPROFILER("perf-event-period", VALUED, "--event EVENT,period=N has it"),
     GPROFILER("hw-events-file", VALUED, "--event knows the kernel's events by name"),
     GPROFILER("config", VALUED, "settings are options and variables, no file"),
     {.name = "nice", .valued = true, .why = "threads are ranked by what they do; --max-cpu bounds them", .letter = 'n'},

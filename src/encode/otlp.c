@@ -285,6 +285,7 @@ static void make_resource(struct writer *w, uint32_t owner, struct buf *out)
         add_attribute(w, out, STR("process.pid"), STR(""), process->pid);
         add_attribute(w, out, STR("process.executable.name"), profile_text(w->p, process->name), 0);
     }
+    add_attribute(w, out, STR("pillion.appid"), profile_text(w->p, process->appid), 0);
     add_attribute(w, out, is_container_id(container) ? STR("container.id") : STR("container.name"), container, 0);
     for (size_t i = 0; w->rules != NULL && i < w->rules->attribute_count; i++) {
         const struct fact *a = &w->rules->attributes[i];

@@ -5,8 +5,8 @@
  * Nothing here reads it back. Releases before 1.10 have other numbers for the same fields: docs/backends.md.
  *
  * What is where:
- *   resources    one per process: process.pid, process.executable.name, container.id or .name.
- *                Processes without a pid (of collapsed stacks) are one per container
+ *   resources    one per process: process.pid, process.executable.name, container.id or .name, and
+ *                pillion.appid (what it runs). Processes without a pid (of collapsed stacks) are one per container
  *   profiles     one per resource and sample type, CPU time first; off_cpu and wall where waiting
  *                threads are looked at, then one for each other event
  *   samples      one value, no timestamps; thread.name and thread.id as attributes

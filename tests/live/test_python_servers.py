@@ -84,16 +84,19 @@ def test_gunicorn_and_flask(mode, serve, repository):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_uwsgi_whose_python_is_a_plugin(mode, serve, repository):
+def test_uwsgi_whose_python_is_a_plugin(mode, serve, repository, workdir):
     """No "python" in the executable; libpython comes with a plugin after the start; the workers are forked."""
     port = workloads.free_port()
-    session = serve(["uwsgi", "--plugin", "python3", "--http-socket", f"127.0.0.1:{port}", "--wsgi-file", "web.py", "--master",
-                     "--processes", "2", "--die-on-term", "--disable-logging"], port, *MODES[mode])
+    file, named = (None, "web.py") if mode == "perf" else (workdir / "shop.ini", workdir / "shop.ini")
+    if file:
+        file.write_text("[uwsgi]\nmodule = web\n")
+    session = serve(["uwsgi", "--plugin", "python3", "--http-socket", f"127.0.0.1:{port}", *(["--ini", file] if file else ["--wsgi-file", "web.py"]),
+                     "--master", "--processes", "2", "--die-on-term", "--disable-logging"], port, *MODES[mode])
     for stack in working(session):
         assert [frame.name for frame in stack.python[:3]] == ["application", "page", "primes"], stack
         if mode == "perf":
             assert any("uwsgi" in frame for frame in stack.frames[:stack.frames.index(stack.python[0])]), stack
-    assert applications(session) == {f"appid: uwsgi: web.py ({repository / PROGRAMS}/web.py)"}
+    assert applications(session) == {f"appid: uwsgi: {named} ({repository / PROGRAMS}/web.py)"}
 
 
 def module_missing(name):

@@ -315,6 +315,28 @@ static void usage_with_a_command_is_125(void)
             "--switch-user is not done here; start pillion as that user, with setpriv or su");
 }
 
+static void what_gprofiler_has_around_a_run(void)
+{
+    struct line *l = parse("--controller-pid 7 --heartbeat-file alive --external-metadata=x.json "
+                           "--app-id-args-filter ^-D --app-id-args-filter a,b ./x");
+    const struct settings *s = &l->request.settings;
+    CHECK(l->ok && s->scope.controller_pid == 7);
+    CHECK_TEXT(s->output.heartbeat_file, "alive");
+    CHECK_TEXT(s->origin.external_metadata, "x.json");
+    CHECK_INT(s->naming.application_filters.count, 2);
+    CHECK_TEXT(s->naming.application_filters.at[1], "a,b");
+    done(l);
+    l = parse_with("GPROFILER_CONTROLLER_PID=8 PILLION_CONTROLLER_PID=9 GPROFILER_APP_ID_ARGS_FILTER=^-D", "./x");
+    s = &l->request.settings;
+    CHECK_INT(s->scope.controller_pid, 9);
+    CHECK_TEXT(s->naming.application_filters.at[0], "^-D");
+    done(l);
+    l = parse_with("GPROFILER_APP_ID_ARGS_FILTER=^-D", "--app-id-args-filter x ./x");
+    CHECK_INT(l->request.settings.naming.application_filters.count, 1);
+    done(l);
+    refused("--controller-pid me ./x", 125, "--controller-pid expects 1 to 4194304 as a pid, got \"me\"");
+}
+
 static void events_add_up(void)
 {
     struct line *l = parse("-e sPF,p=9 --event=hCMISS;sMig --perf-event cycles ./x");
@@ -1069,6 +1091,7 @@ TESTS({"with options alone every process is profiled with the documented default
        variables_that_contradict},
       {"variables of the profiled program are left alone",
        the_programs_own_variables_are_left_alone},
+      {"what gProfiler has around a run", what_gprofiler_has_around_a_run},
       {"events add up, and leave CPU time as it is", events_add_up},
       {"events of the environment count when the command line has none", events_of_the_environment},
       {"a secret is not repeated in messages", secrets_are_not_repeated},

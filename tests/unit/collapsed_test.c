@@ -325,6 +325,31 @@ static void an_application_id_stands_behind_the_name(void)
     tear_down(b);
 }
 
+/* What another program told stands beside what is told here, and in the place of nothing. */
+static void facts_of_others_stand_in_the_header(void)
+{
+    struct bench *b = set_up();
+    const struct profile_external external = {STR("{\"team\": \"a\"}"),
+                                              STR("{\"12\": {\"job\": 7, \"pid\": 1, \"x\": {}}, \"13\": [1]}")};
+    fill_sample(&b->p);
+    b->p.meta.external = &external;
+    const char *text = write_col(b);
+    struct str header = {text + 2, strcspn(text, "\n") - 2}, entry;
+    CHECK(json_valid(header));
+    CHECK_STR(json_member(json_member(header, "metadata"), "external_metadata"), "{\"team\": \"a\"}");
+    struct str processes = json_member(header, "application_metadata");
+    CHECK(json_next(&processes, NULL, &entry) && json_next(&processes, NULL, &entry));
+    CHECK_STR(json_member(entry, "pid"), "12");
+    CHECK_STR(json_member(entry, "job"), "7");
+    CHECK_STR(json_member(entry, "x"), "{}");
+    CHECK(json_next(&processes, NULL, &entry));
+    CHECK_INT(json_member(entry, "job").len, 0);
+    struct bench *again = set_up();
+    CHECK(read_col(again, text));
+    tear_down(again);
+    tear_down(b);
+}
+
 static void an_endless_line_is_truncated(void)
 {
     enum { FRAMES = 30, NAME = 1000 * 1000 };
@@ -591,6 +616,7 @@ TESTS({"inlined functions are frames, outermost first", inlined_functions_are_fr
       {"counts sum up to the rounded total, none is zero", counts_sum_up_to_the_rounded_total},
       {"whole samples have their own count", whole_samples_have_their_own_count},
       {"lines that are written alike are one", lines_that_are_written_alike_are_one},
+      {"facts of others stand in the header", facts_of_others_stand_in_the_header},
       {"an application id stands behind the name and comes back",
        an_application_id_stands_behind_the_name},
       {"an endless line is truncated", an_endless_line_is_truncated},

@@ -118,6 +118,9 @@ static void the_tables_are_these_bytes(void)
     BYTES_ARE(resource, "\x0a\x11\x0a\x0bprocess.pid\x12\x02\x18\x07"
                         "\x0a\x1f\x0a\x17process.executable.name\x12\x04\x0a\x02sh");
     CHECK_STR(part(part(encoded(b), 1, 0), 3, 0), "https://opentelemetry.io/schemas/1.37.0");
+    b->p.processes.at[1].appid = profile_cstring(&b->p, "x: y");
+    resource = part(part(encoded(b), 1, 0), 1, 0);
+    BYTES_ARE(part(resource, 1, 2), "\x0a\x0dpillion.appid\x12\x06\x0a\x04x: y");
     tear_down(b);
 }
 
