@@ -50,6 +50,7 @@ struct shared {
     uint32_t frequency_hz;       /* as asked for; by brief stops another one was. Written by run/, as is the next */
     bool stops;                  /* threads without perf events may be held (os/stop.h) */
     uint32_t stops_hz;           /* at most so often */
+    bool stops_useless;          /* they would not be, were they asked for: nothing tells which thread had a CPU */
     char stops_refused[120];     /* why they may not although that was asked for; "" */
     uint32_t command_pid;        /* 0: attached */
     int init_fd;                 /* to a parent that waits for the last window; -1: none does */

@@ -194,7 +194,10 @@ static bool send_signal(void *context, int number, struct err *err)
     struct proc_status status;
     int process = (int)syscall(PIDFD_OPEN, c->port.pid, 0);
     bool good = read_status(c->port.pid, &status, err);
-    if (good && (status.caught >> (number - 1) & 1) == 0) {
+    if (good && !status.tells_caught) {
+        good = err_set(err, ERR_DENIED, 0, "this kernel does not tell which signals a process handles (gVisor), and "
+                                           "one without a handler would end it");
+    } else if (good && (status.caught >> (number - 1) & 1) == 0) {
         good = err_set(err, ERR_UNSUPPORTED, 0, "it has no handler for signal %d", number);
     }
     if (good) {

@@ -142,7 +142,7 @@ static bool take_line(struct str key, struct str value, struct proc_status *out)
     } else if (key_is(key, "CapBnd")) {
         set_mask(value, &out->cap_bounding);
     } else if (key_is(key, "SigCgt")) {
-        set_mask(value, &out->caught);
+        out->tells_caught = str_hex(str_trim(value), &out->caught);
     } else if (key_is(key, "VmRSS")) {
         set_kib(value, &out->rss_bytes);
     }

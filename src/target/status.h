@@ -31,6 +31,7 @@ struct proc_status {
     int no_new_privs;          /* 0, 1; -1: unknown (before 4.10) */
     uint64_t cap_effective, cap_permitted, cap_bounding; /* bit n: capability n */
     uint64_t caught;           /* signals that it has handlers for; bit n: signal n + 1 */
+    bool tells_caught;         /* gVisor does not */
     uint64_t rss_bytes;        /* VmRSS; 0 for kernel threads and zombies */
     uint32_t num_threads;
 };

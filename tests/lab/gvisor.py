@@ -1,6 +1,7 @@
-"""gVisor without an engine: runsc, and containers in it.
+"""gVisor without an engine: runsc, containers in it, and several in one sandbox, as those of a pod are.
 
 A kernel of its own, in Go: no perf events, no schedstat, CPU time in ticks of 10 ms, and threads that no affinity binds.
+LAB_RUNSC=PATH takes another release of it.
 """
 import json
 import os
@@ -15,6 +16,7 @@ from . import cache, container, process, root
 # is too new for it, one run in three ends with status 2 and without a word ("running on goroutine 6649625390368", says --panic-log).
 SUITE = "trixie"
 STARTS = 4
+ANNOTATION = "io.kubernetes.cri."
 
 
 class Unavailable(Exception):
@@ -23,11 +25,18 @@ class Unavailable(Exception):
 
 def runsc():
     """Its path, in build/lab, where the first call puts it."""
+    if os.environ.get("LAB_RUNSC"):
+        return Path(os.environ["LAB_RUNSC"])
     kept = cache.folder("runsc", SUITE) / "runsc"
     with cache.locked("runsc"):
         if not kept.exists():
             _fetch(kept)
     return kept
+
+
+def version():
+    told = subprocess.run([runsc(), "--version"], stdout=subprocess.PIPE, text=True, check=True).stdout
+    return told.split("\n", 1)[0].removeprefix("runsc version ")
 
 
 def _fetch(kept):
@@ -42,23 +51,82 @@ def _fetch(kept):
         cache.put(Path(unpacked, "usr", "bin", "runsc"), kept.parent)
 
 
-def _once(command, timeout, options):
-    bundle = Path(tempfile.mkdtemp(prefix="bundle-"))
-    bundle.chmod(0o755)
-    call = [runsc(), "--root", bundle / "state", "--platform=systrap", "--network=none", "--ignore-cgroups"]
-    try:
-        configuration = container.configuration("/", command, profile="off", **options)
+class Sandbox:
+    """Containers that share a sandbox, its network and its PID namespace: a pod with shareProcessNamespace. The first one is the
+    sandbox's own; when it ends, all do."""
+
+    def __init__(self):
+        self.folder = Path(tempfile.mkdtemp(prefix="sandbox-"))
+        self.folder.chmod(0o755)
+        self.call = [runsc(), "--root", self.folder / "state", "--platform=systrap", "--network=none", "--ignore-cgroups"]
+        self.started, self.pid = {}, None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for name, each in reversed(self.started.items()):
+            if each.poll() is None:
+                self._quiet("kill", name, "KILL")
+                each.wait(10)
+            self._quiet("delete", "--force", name)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _quiet(self, *arguments):
+        subprocess.run([*map(str, self.call), *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+
+    def _running(self, name):
+        """Its pid out here, True when it has ended."""
+        told = subprocess.run([*map(str, self.call), "state", name], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False)
+        state = json.loads(told.stdout) if told.stdout else {}
+        return self.started[name].poll() is not None or (state.get("status") == "running" and state["pid"])
+
+    def start(self, command, base="/", **options):
+        """A container that runs; `base` is its root folder, options are container.configuration's: a process.Process."""
+        name = f"{self.folder.name}-{len(self.started)}"
+        configuration = container.configuration(base, command, profile="off", **options)
+        kind = {"container-type": "container", "sandbox-id": f"{self.folder.name}-0"} if self.started else {"container-type": "sandbox"}
+        configuration["annotations"] = {ANNOTATION + key: value for key, value in kind.items()}
+        for namespace in configuration["linux"]["namespaces"]:
+            if namespace["type"] == "pid" and self.started:
+                namespace["path"] = f"/proc/{self.pid}/ns/pid"
+        bundle = self.folder / name
+        bundle.mkdir()
         (bundle / "config.json").write_text(json.dumps(configuration))
-        return process.run([*call, "run", "--bundle", bundle, bundle.name], timeout=timeout)
-    finally:
-        subprocess.run([*map(str, call), "delete", "--force", bundle.name], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        shutil.rmtree(bundle, ignore_errors=True)
+        self.started[name] = process.start([*self.call, "run", "--bundle", bundle, name])
+        return self.started[name]
+
+    def begin(self, command=("/bin/sleep", "infinity")):
+        """The sandbox's own container, which only waits."""
+        self.start(command)
+        self.pid = process.until(lambda: self._running(f"{self.folder.name}-0"), 20, "the sandbox runs")
+        if self.pid is True:
+            raise Unavailable(f"no sandbox: {next(iter(self.started.values())).done()}")
+
+    def signal(self, started, name):
+        """To the first process of a container, as an engine's stop does."""
+        self._quiet("kill", next(key for key, value in self.started.items() if value is started), name)
 
 
 def run(command, timeout=40, **options):
     """The command in a sandbox whose root is this machine's, read-only: a process.Done. Options as container.configuration's."""
     for _ in range(STARTS):
-        done = _once(command, timeout, options)
+        with Sandbox() as sandbox:
+            done = sandbox.start(command, **options).finish(timeout)
         if done.status != 2:
             return done
     raise Unavailable(f"runsc ended with status 2 {STARTS} times")
+
+
+def pod():
+    """A sandbox that has begun."""
+    for attempt in range(STARTS):
+        sandbox = Sandbox()
+        try:
+            sandbox.begin()
+            return sandbox
+        except Unavailable:
+            sandbox.__exit__()
+            if attempt == STARTS - 1:
+                raise
+    return None

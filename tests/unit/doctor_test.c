@@ -135,6 +135,9 @@ static void in_gvisor_nothing_false_is_advised(void)
     check_line(&f, "target_nice", DOCTOR_ABSENT, 0, "gvisor", host, "");
     check_line(&f, "schedstat", DOCTOR_ABSENT, ENOENT, "kernel",
                "ENOENT: this kernel has no schedstat; CPU time is counted in ticks, and no stack is proven", "");
+    f.memory.stops_tried = true;
+    check_line(&f, "brief_stops", DOCTOR_ABSENT, ENOENT, "kernel",
+               "ENOENT: no schedstat tells which thread had a CPU", "");
     f.memory.maps = ENOENT; /* now it may be so */
     check_line(&f, "schedstat", DOCTOR_BLOCKED, ENOENT, "gone",
                "ENOENT: the process ended, or /proc does not show it", "");

@@ -45,6 +45,7 @@ struct played {
     const char *state, *tcp, *tcp6; /* of its status; lines of others that listen */
     bool is_primary, is_elsewhere;
     enum err_kind refuses;   /* the signal; */
+    bool is_untold;          /* because nothing tells whether it handles it; */
     uint64_t opens_after_ns; /* the signal */
     uint64_t opened_ns;      /* NEVER: it will not be open */
     uint16_t opens_at;
@@ -104,7 +105,7 @@ static bool send_signal(void *context, int number, struct err *err)
     struct played *p = context;
     CHECK_INT(number, SIGUSR1);
     if (p->refuses != ERR_NONE) {
-        return err_set(err, p->refuses, EPERM, "it may not be sent signal %d", number);
+        return err_set(err, p->refuses, p->is_untold ? 0 : EPERM, "it may not be sent signal %d", number);
     }
     p->signals++;
     p->opened_ns = p->opens_after_ns == NEVER ? NEVER : p->now_ns + p->opens_after_ns;
@@ -748,6 +749,10 @@ static void not_asked(void)
     p = begin();
     p->refuses = ERR_DENIED;
     check_knock(p, "it may not be sent signal 10", EPERM);
+    p = begin();
+    p->refuses = ERR_DENIED;
+    p->is_untold = true;
+    check_knock(p, "it may not be sent signal 10; start it with --inspect", 0);
 }
 
 static void taken(void)

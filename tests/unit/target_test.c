@@ -232,6 +232,7 @@ static void status_whole(void)
     CHECK_INT(s.rss_bytes, 2048 * 1024);
     CHECK(s.seccomp == 2 && s.no_new_privs == 1);
     CHECK(s.cap_permitted == 0x3fffffffff && s.cap_bounding == 0xa80425fb);
+    CHECK(s.tells_caught && s.caught == 0x180004a02);
     CHECK(status_has_cap(&s, 19) && !status_has_cap(&s, 21) && !status_has_cap(&s, 200));
 }
 
@@ -240,6 +241,7 @@ static void status_absent(void)
     struct proc_status s;
     CHECK(status_parse(STR("Uid:\t0\t0\t0\t0"), &s, NULL));
     CHECK(s.seccomp == -1 && s.no_new_privs == -1 && s.ns_pid == 0 && s.name[0] == '\0');
+    CHECK(!s.tells_caught);
     struct err err = {0};
     CHECK(!status_parse(STR("Name:\tx\n"), &s, &err));
     CHECK_INT(err.kind, ERR_MALFORMED);

@@ -308,6 +308,11 @@ static void check_memory(const struct doctor_facts *f, struct doctor_report *r)
     check_access(line, f->memory.file, &f->memory.memory_why, "/proc/PID/mem");
 }
 
+static bool has_no_schedstat(const struct doctor_facts *f)
+{
+    return f->memory.schedstat == ENOENT && f->memory.maps == 0; /* the process is there */
+}
+
 /* Asked for by --brief-stops; what lets memory be read by call lets a thread be stopped. */
 static void check_stops(const struct doctor_facts *f, struct doctor_report *r)
 {
@@ -315,6 +320,13 @@ static void check_stops(const struct doctor_facts *f, struct doctor_report *r)
         return;
     }
     struct doctor_line *line = doctor_add(r, "brief_stops", "brief stops");
+    if (has_no_schedstat(f)) {
+        line->state = DOCTOR_ABSENT;
+        line->number = f->memory.schedstat;
+        line->gate = "kernel";
+        doctor_say(line, "%s: no schedstat tells which thread had a CPU", err_name(line->number));
+        return;
+    }
     if (f->memory.stops_why != NULL) {
         doctor_refuse(line, EPERM, "seccomp", f->memory.stops_why,
                       f->rights.fixed_filter ? "" : "allow ptrace in the container's seccomp profile");
@@ -346,7 +358,7 @@ static void check_files(const struct doctor_facts *f, struct doctor_report *r)
 static void check_clocks(const struct doctor_facts *f, struct doctor_report *r)
 {
     struct doctor_line *line = doctor_add(r, "schedstat", "thread clocks");
-    if (f->memory.schedstat == ENOENT && f->memory.maps == 0) { /* the process is there */
+    if (has_no_schedstat(f)) {
         line->state = DOCTOR_ABSENT;
         line->number = f->memory.schedstat;
         line->gate = "kernel";

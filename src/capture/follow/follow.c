@@ -49,7 +49,7 @@ void follow_report_no_perf(struct follow *f, const struct err *why, const char *
     }
     log_once_for(&s->log, LOG_WARNING, cause,
                  "%s. Only interpreters' stacks are read; other CPU time is counted from /proc%s", why->text,
-                 s->settings->sampling.brief_stops ? "" : " (--brief-stops reads it, too)");
+                 s->settings->sampling.brief_stops || s->stops_useless ? "" : " (--brief-stops reads it, too)");
 }
 
 void follow_report_protected(struct follow *f, const struct target *target)

@@ -58,11 +58,9 @@ static void note_hidden_kernel(struct shared *s)
 static const char *why_no_stops(const struct shared *s, bool chains)
 {
     const char *why = NULL;
-    int accounting = proc_open_own_schedstat();
-    proc_close(accounting);
     if (s->perf_on && chains) { /* a thread whose samples perf takes is not held */
         why = "--perf-mode fp has stacks found by the kernel alone";
-    } else if (accounting < 0) {
+    } else if (s->stops_useless) {
         why = "this kernel does not tell which thread had a CPU (gVisor, or no schedstat)";
     } else {
         (void)stop_is_possible(&why);
@@ -73,6 +71,9 @@ static const char *why_no_stops(const struct shared *s, bool chains)
 static void allow_stops(struct shared *s, bool chains)
 {
     bool wanted = s->settings->sampling.brief_stops;
+    int accounting = proc_open_own_schedstat();
+    proc_close(accounting);
+    s->stops_useless = accounting < 0;
     const char *why = wanted ? why_no_stops(s, chains) : NULL;
     s->stops_hz = s->settings->sampling.stops_hz;
     s->stops = wanted && why == NULL;

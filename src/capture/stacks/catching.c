@@ -42,6 +42,7 @@ struct catching *catching_new(struct follow *f, struct accounting *accounting)
         c->readers.unseen = &s->unseen;
         c->readers.collects = shared_collects(s);
         c->readers.stops = s->stops;
+        c->readers.stops_useless = s->stops_useless;
     }
     return c;
 }
@@ -165,9 +166,8 @@ static void catch_process(struct catching *c, struct target *target)
         target->copy.bytes = before;
         target->runtime.refused = true;
         log_once_for(&c->shared->log, LOG_WARNING, "descriptors to catch",
-                     "%s: not enough descriptors to catch its samples one by one; its stacks are native "
-                     "only. Raise ulimit -n",
-                     target->name);
+                     "%s: not enough descriptors to catch its samples one by one; its stacks are native only. "
+                     "Raise ulimit -n", target->name);
     }
 }
 

@@ -350,8 +350,9 @@ static void note_unread(struct readers *r, struct target *target, const struct r
     if (binary->runtime != NULL) {
         const struct runtime_collect *collect = binary->runtime->collect;
         bool asks = collect != NULL && collect->opt_in != NULL;
-        err_set(&r->refused, ERR_UNSUPPORTED, 0, "%s functions are read with perf events, %swith --brief-stops%s%s",
-                binary->runtime->name, asks ? "" : "or ", asks ? ", or by " : "", asks ? collect->opt_in : "");
+        const char *stops = r->stops_useless ? "" : asks ? ", with --brief-stops" : ", or with --brief-stops";
+        err_set(&r->refused, ERR_UNSUPPORTED, 0, "%s functions are read with perf events%s%s%s",
+                binary->runtime->name, stops, asks ? ", or by " : "", asks ? collect->opt_in : "");
     } else {
         err_set(&r->refused, ERR_UNSUPPORTED, 0, "%s", binary->why);
     }

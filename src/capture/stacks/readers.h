@@ -84,6 +84,7 @@ struct readers {
     struct log *log;
     struct unseen *unseen;         /* may be null */
     bool stops;                    /* threads of processes without perf events may be held */
+    bool stops_useless;            /* they would not be, were it asked for (shared.h) */
     bool collects;                 /* somebody asks runtimes for profiles of their own */
     VEC(struct readers_binary) binaries; /* by images_place */
     VEC(struct readers_binary) orphans;  /* of images that are gone: some reader has them still */

@@ -199,7 +199,9 @@ bool inspector_knock(const struct process_port *port, struct inspector_options *
                                                 "the one that it would open is not found; give it a number");
     }
     if (!port->signal(port->context, SIGUSR1, &cause)) { /* of one that just begins it is blocked */
-        return err_set(why, cause.kind, cause.kind == ERR_UNSUPPORTED ? EAGAIN : cause.number, "%s", cause.text);
+        bool is_untold = cause.kind == ERR_DENIED && cause.number == 0;
+        return err_set(why, cause.kind, cause.kind == ERR_UNSUPPORTED ? EAGAIN : cause.number, "%s%s", cause.text,
+                       is_untold ? "; start it with --inspect" : "");
     }
     return true;
 }
