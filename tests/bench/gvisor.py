@@ -4,8 +4,12 @@ CPU time inside is told in ticks of 10 ms to whoever is on at the tick; the cont
 sandbox runs, has the true one, of all of its processes. Machines drift, so pillion is stopped for every other second.
 
     tests/bench/gvisor.py [--quick] [TURNS]
+    tests/bench/gvisor.py --matrix [PROGRAM...]    what is seen of programs of several languages, as a prefix and as a sidecar: the table
+                                                   of docs/gvisor.md
 """
 import os
+import re
+import shutil
 import statistics
 import sys
 import tempfile
@@ -14,7 +18,7 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from lab import container, gvisor, profiler, pystacks  # noqa: E402
+from lab import compiler, container, gvisor, process, profiler, pystacks  # noqa: E402
 import cost  # noqa: E402
 import rows  # noqa: E402
 import turns  # noqa: E402
@@ -116,7 +120,124 @@ def run(count, seconds):
         group.remove()
 
 
+# ---- The matrix
+
+SECONDS_EACH = 4 if cost.QUICK else 12
+# Counted work, for CPU clocks there are too coarse to measure a call by: the same as the Python program above.
+RUBY = """
+def spin(times) = times.times { |i| i * i % 7 }
+def fifty = spin(50000)
+def thirty = spin(30000)
+def twenty = spin(20000)
+finish = Process.clock_gettime(Process::CLOCK_MONOTONIC) + ARGV[0].to_f
+(fifty; thirty; twenty) while Process.clock_gettime(Process::CLOCK_MONOTONIC) < finish
+"""
+PHP = """<?php
+function spin($times) { for ($i = 0, $total = 0; $i < $times; $i++) { $total += $i * $i % 7; } }
+function fifty() { spin(500000); }
+function thirty() { spin(300000); }
+function twenty() { spin(200000); }
+for ($finish = microtime(true) + $argv[1]; microtime(true) < $finish; twenty()) { fifty(); thirty(); }
+"""
+PERL = """
+use Time::HiRes "time";
+sub spin { my $total = 0; $total += $_ * $_ % 7 for 1 .. $_[0]; }
+sub fifty { spin(50000); }
+sub thirty { spin(30000); }
+sub twenty { spin(20000); }
+my $finish = time + $ARGV[0];
+while (time < $finish) { fifty(); thirty(); twenty(); }
+"""
+# program -> its command, options, and its functions' shares; None: it prints the shares at its end.
+PROGRAMS = {
+    "Python": (["/usr/bin/python3", "/mnt/python/shares.py", SECONDS_EACH, 1], [], NAMES),
+    "node": (["/usr/bin/node", "/mnt/node/shares.js", SECONDS_EACH, 1], [], {}),
+    "node --inspect": (["/usr/bin/node", "--inspect", "/mnt/node/shares.js", SECONDS_EACH, 1], ["--nodejs-mode", "inspector"],
+                       dict.fromkeys(("loops", "shapes", "steps", "parsing", "matching", "hashing"))),
+    "C": (["/mnt/act", "spin", SECONDS_EACH], [], {}),
+    "Ruby": (["/usr/bin/ruby", "/mnt/work.rb", SECONDS_EACH], [], NAMES),
+    "PHP": (["/usr/bin/php", "/mnt/work.php", SECONDS_EACH], [], NAMES),
+    "Perl": (["/usr/bin/perl", "/mnt/work.pl", SECONDS_EACH], [], NAMES),
+}
+TIMES = ["/bin/sh", "-c", '"$@"; times', "sh"]  # its children's CPU time is in the last line
+LIVE = Path(__file__).resolve().parents[1] / "live" / "programs"
+RIGHTS = [*container.CAPABILITIES, "CAP_SYS_PTRACE"]
+ALWAYS = ["--max-cpu", "100", "--log-format", "logfmt"]
+
+
+def as_prefix(folder, command, options):
+    return [gvisor.run(["/mnt/pillion", *ALWAYS, *options, "-o", "/mnt/out", "--launch", "init", "--", *TIMES, *command], timeout=120,
+                       mounts=[(folder, "/mnt", "rw")], environment=["LC_ALL=C.UTF-8"], capabilities=RIGHTS)] * 2
+
+
+def as_sidecar(folder, command, options):
+    """In a root with nothing but pillion, for as long as the program runs: (the program's end, pillion's)."""
+    small = container.scratch(folder / "scratch", cost.PILLION)
+    with gvisor.pod() as pod:
+        beside = pod.start(["/pillion", "-a", "-c", *ALWAYS, *options, "-o", "/out"], base=small, mounts=[(folder / "out", "/out", "rw")],
+                           capabilities=RIGHTS)
+        process.until(lambda: "event=start" in beside.err, 20, lambda: beside.err)
+        done = pod.start([*TIMES, *command], mounts=[(folder, "/mnt", "ro")], environment=["LC_ALL=C.UTF-8"]).finish(120)
+        pod.signal(beside, "TERM")
+        return done, beside.finish(20)
+
+
+def seconds_of(times):
+    return sum(60 * int(minutes) + float(seconds) for minutes, seconds in re.findall(r"(\d+)m([\d.]+)s", times.strip().split("\n")[-1]))
+
+
+def figure(log, key):
+    return sum(float(found) for found in re.findall(rf"\b{key}=([\d.]+)", log))
+
+
+def row_of(name, place, take):
+    """One line of the table, and what pillion warned of."""
+    command, options, functions = PROGRAMS[name]
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        folder.chmod(0o755)
+        shutil.copytree(LIVE, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copy(compiler.program(LIVE, "act"), folder)
+        for ending, text in (("rb", RUBY), ("php", PHP), ("pl", PERL)):
+            (folder / f"work.{ending}").write_text(text, encoding="ascii")
+        profiler.copy(cost.PILLION, folder)
+        (folder / "out").mkdir()
+        done, told = take(folder, command, options)
+        assert "Error" not in done.err and done.status == 0 and (told.status == 0 or "EMPTY" in told.err), (done, told)
+        stacks = [stack for window in profiler.Session(told, folder / "out").windows for stack in window.stacks
+                  if stack.comm not in ("sh", "sleep")]
+    used, seen = seconds_of(done.out), sum(stack.count for stack in stacks)
+    named = sum(stack.count for stack in stacks if any(not frame.startswith("[") for frame in stack.frames))
+    counts = {each: sum(stack.count for stack in stacks if any(re.search(rf"\b{each}\b", frame) for frame in stack.frames))
+              for each in functions}
+    printed = dict(re.findall(r"([a-z]+) ([\d.]+)", done.out.split("\n")[0]))
+    off = max((abs(counts[each] / max(sum(counts.values()), 1) - float(share or printed[each])) for each, share in functions.items()),
+              default=None)
+    samples = figure(told.err, "runtime_unprovable")
+    whole, part = figure(told.err, "runtime_consistent"), figure(told.err, "runtime_consistent_in_part")
+    told_as = f"{figure(told.err, 'runtime_proven'):.0f} / {100 * whole / samples:.0f} / {100 * part / samples:.0f}" if samples else "-"
+    print(f"| {name} | {place} | {used:.1f} s | {100 * seen / 99 / used:.0f} % | {100 * named / max(seen, 1):.0f} % | {told_as} | "
+          f"{'-' if off is None or not named else f'{100 * off:.1f}'} | {figure(told.err, 'own_cpu_s'):.1f} s |", flush=True)
+    return re.findall(r'level=warning .*msg="(.*)"', told.err)
+
+
+def matrix():
+    print(f"runsc {gvisor.version()}\n| program | pillion | CPU time | seen | with names | proven / consistent / in part | off at most | own |\n"
+          "|---|---|---|---|---|---|---|---|")
+    said = {}
+    for name in [word for word in sys.argv[1:] if word in PROGRAMS] or PROGRAMS:
+        for place, take in (("prefix", as_prefix), ("sidecar", as_sidecar)):
+            for sentence in row_of(name, place, take):
+                said.setdefault(re.sub(r"\d+", "N", sentence), []).append(f"{name} {place}")
+    for sentence, by in said.items():
+        print(f"\n{', '.join(by)}:\n  {sentence}")
+
+
 def main():
+    if "--matrix" in sys.argv:
+        process.become_subreaper()
+        matrix()
+        return
     numbers = [int(word) for word in sys.argv[1:] if word.isdigit()]
     pairs = numbers[0] if numbers else 4 if cost.QUICK else 100
     gvisor.runsc()

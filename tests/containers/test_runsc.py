@@ -1,16 +1,16 @@
-"""Python in gVisor: a kernel without perf events and schedstat, whose clocks move in ticks, and where no thread can be made to
-stand still. Shares are right all the same, and nothing is called proven."""
+"""gVisor: a kernel without perf events and schedstat, whose clocks move in ticks, where no thread can be made to stand still, and which does
+not tell what signals are handled. Shares of Python are right all the same, beside it in a pod, too, and nothing is called proven."""
 import re
 import shutil
 
 import pytest
 
-from lab import container, gvisor, profiler, pystacks
+from lab import container, gvisor, process, profiler, pystacks
 
 pytestmark = [pytest.mark.root, pytest.mark.net, pytest.mark.measures]
 PROGRAMS = "tests/live/programs/python"
 # What would be said on other kernels, and is not true of this one.
-FALSE = ["ptrace_scope", "sched_setattr", "ended", "SYS_NICE", "cpuset"]
+FALSE = ["ptrace_scope", "sched_setattr", "ended", "SYS_NICE", "cpuset", "--brief-stops"]
 
 # Two call chains in turns, as fast as calls are: a stack that is read once is often of both.
 TEARING = """
@@ -28,6 +28,8 @@ def main():
             right_one()
 main()
 """
+SPINNING = "const end = Date.now() + 2000; while (Date.now() < end) Math.sqrt(2);"
+RIGHTS = [*container.CAPABILITIES, "CAP_SYS_PTRACE"]
 CHAINS = [["<module>", "main", f"{side}_one", f"{side}_two", "leaf"] for side in ("left", "right")]
 
 
@@ -50,7 +52,7 @@ def inside(workdir, pillion, repository):
     def run(*arguments):
         try:
             done = gvisor.run(["/mnt/pillion", *arguments], mounts=[(folder, "/mnt", "rw")], environment=["LC_ALL=C.UTF-8"],
-                              capabilities=[*container.CAPABILITIES, "CAP_SYS_PTRACE"])
+                              capabilities=RIGHTS)
         except gvisor.Unavailable as reason:
             pytest.skip(str(reason))
         return profiler.Session(done, folder)
@@ -99,6 +101,42 @@ def test_stacks_that_never_were_are_not_kept(inside):
     print(counts, session.done.err)
     assert value(session, "runtime_proven") == 0
     assert kept > 50 and counts["wrong"] <= max(0.03 * kept, 1), counts
+
+
+def test_a_sidecar_reads_what_begins_in_the_other_containers_of_its_pod(workdir, pillion, repository):
+    """Its own root has nothing but pillion: all that is told of the others comes from their roots."""
+    small = container.scratch(workdir / "scratch", pillion)
+    try:
+        pod = gvisor.pod()
+    except gvisor.Unavailable as reason:
+        pytest.skip(str(reason))
+    with pod:
+        beside = pod.start(["/pillion", "-a", "-c", "--max-cpu", "100", "-o", "/out"], base=small,
+                           mounts=[(small / "out", "/out", "rw")], capabilities=RIGHTS)
+        process.until(lambda: "profiles all processes" in beside.err, 20, lambda: beside.err)
+        done = pod.start(["/usr/bin/python3", "/mnt/shares.py", "2", "1"], mounts=[(repository / PROGRAMS, "/mnt", "ro")]).finish(40)
+        assert done.status == 0, done
+        pod.signal(beside, "TERM")
+        session = profiler.Session(beside.finish(20), small / "out")
+    names = {frame.name for stack in pystacks.of_col(session) for frame in stack.python}
+    print(names, session.done.err)
+    assert session.done.status == 0 and {"main", "fifty", "thirty", "twenty"} <= names, session.done
+    assert not [word for word in FALSE if word in session.done.err], session.done
+
+
+# /proc/PID/status has no SigCgt there: a signal might end it.
+@pytest.mark.parametrize("flag", ["", "--inspect"])
+def test_node_gets_no_signal_and_is_read_where_it_has_opened_its_inspector(inside, flag):
+    if not shutil.which("node"):
+        pytest.skip("no node here")
+    session = inside("--max-cpu", "100", "--nodejs-mode", "inspector", "-o", "/mnt", "--launch", "init", "--",
+                     shutil.which("node"), *filter(None, [flag]), "-e", SPINNING)
+    frames = session.frames()
+    print(frames, session.done.err)
+    assert any(frame.endswith("_[js]") for frame in frames) == bool(flag), session.done
+    assert ("does not tell which signals a process handles" in session.done.err) == (not flag), session.done
+    assert session.done.err.count("Debugger listening") == bool(flag), session.done
+    assert not [word for word in FALSE if word in session.done.err], session.done
 
 
 def test_the_doctor_says_what_is_so(inside):

@@ -1,7 +1,8 @@
 """gVisor without an engine: runsc, containers in it, and several in one sandbox, as those of a pod are.
 
 A kernel of its own, in Go: no perf events, no schedstat, CPU time in ticks of 10 ms, and threads that no affinity binds.
-LAB_RUNSC=PATH takes another release of it.
+LAB_RUNSC=PATH takes another release of it. Those of 2026 show none of the mounts below a root of "/": LAB_RUNSC_ROOT=FOLDER takes another one, in
+`unshare -m sh -c 'mount --bind / /srv && LAB_RUNSC_ROOT=/srv …'`.
 """
 import json
 import os
@@ -16,6 +17,7 @@ from . import cache, container, process, root
 # is too new for it, one run in three ends with status 2 and without a word ("running on goroutine 6649625390368", says --panic-log).
 SUITE = "trixie"
 STARTS = 4
+ROOT = os.environ.get("LAB_RUNSC_ROOT", "/")
 ANNOTATION = "io.kubernetes.cri."
 
 
@@ -81,7 +83,7 @@ class Sandbox:
         state = json.loads(told.stdout) if told.stdout else {}
         return self.started[name].poll() is not None or (state.get("status") == "running" and state["pid"])
 
-    def start(self, command, base="/", **options):
+    def start(self, command, base=ROOT, **options):
         """A container that runs; `base` is its root folder, options are container.configuration's: a process.Process."""
         name = f"{self.folder.name}-{len(self.started)}"
         configuration = container.configuration(base, command, profile="off", **options)
