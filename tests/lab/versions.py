@@ -63,11 +63,11 @@ class Interpreter:
         self.argv, self.inside = [str(a) for a in argv], inside
         done = subprocess.run([*self.argv, *tell], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                               env=ENVIRONMENT)
-        found = re.search(r"\d+\.\d+\.\d+", done.stdout)
+        found = re.search(r"\d+\.\d+\.\d+|\d+-ea", done.stdout)
         if done.returncode or not found:
             raise Missing(f"{argv[-1]} does not start: {done.stdout.strip()[-200:]!r}")
         self.version = found[0]
-        self.minor = tuple(int(part) for part in self.version.split(".")[:2])
+        self.minor = tuple(int(part) for part in re.findall(r"\d+", self.version)[:2])
 
     def where(self, script, *beside):
         """The script's path for this interpreter; in a root of its own it is put there, with the files and folders beside it."""
