@@ -1,5 +1,6 @@
 """gVisor: a kernel without perf events and schedstat, whose clocks move in ticks, where no thread can be made to stand still, and which does
 not tell what signals are handled. Shares of Python are right all the same, beside it in a pod, too, and nothing is called proven."""
+import os
 import re
 import shutil
 
@@ -10,7 +11,7 @@ from lab import container, gvisor, process, profiler, pystacks
 pytestmark = [pytest.mark.root, pytest.mark.net, pytest.mark.measures]
 PROGRAMS = "tests/live/programs/python"
 # What would be said on other kernels, and is not true of this one.
-FALSE = ["ptrace_scope", "sched_setattr", "ended", "SYS_NICE", "cpuset", "--brief-stops"]
+FALSE = ["ptrace_scope", "sched_setattr", "ended", "SYS_NICE", "cpuset", "--brief-stops", "a defect of pillion"]
 
 # Two call chains in turns, as fast as calls are: a stack that is read once is often of both.
 TEARING = """
@@ -136,6 +137,15 @@ def test_node_gets_no_signal_and_is_read_where_it_has_opened_its_inspector(insid
     assert any(frame.endswith("_[js]") for frame in frames) == bool(flag), session.done
     assert ("does not tell which signals a process handles" in session.done.err) == (not flag), session.done
     assert session.done.err.count("Debugger listening") == bool(flag), session.done
+    assert not [word for word in FALSE if word in session.done.err], session.done
+
+
+def test_more_cpu_time_than_there_are_cpus_is_told_to_be_the_systems(inside, program, workdir):
+    """Its ticks count whoever wants a CPU, and programs that are busy for a second of it end after one."""
+    shutil.copy(program("act"), workdir / "out")
+    session = inside("--max-cpu", "100", "-o", "/mnt", "--launch", "init", "--", "/bin/sh", "-c",
+                     f"for i in $(seq {3 * os.cpu_count()}); do /mnt/act spin 1 & done; wait")
+    assert "cannot have been used" in session.done.err and "this system counts it in ticks" in session.done.err, session.done
     assert not [word for word in FALSE if word in session.done.err], session.done
 
 

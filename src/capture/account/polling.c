@@ -187,8 +187,10 @@ static void report_excess(struct polling *p)
     uint64_t excess_ns = accounting_excess_ns(&p->accounting, s->window.profile, there_ns);
     if (p->processors > 0 && s->window.start_ns > 0 && excess_ns >= EXCESS_MS * NS_PER_MS) {
         log_once(&s->log, LOG_WARNING,
-                 "%.1f s of CPU time are counted that cannot have been used (%u CPUs): a defect of pillion, please "
-                 "report it with what was profiled", (double)excess_ns / (double)NS_PER_S, p->processors);
+                 "%.1f s of CPU time are counted that cannot have been used (%u CPUs): %s",
+                 (double)excess_ns / (double)NS_PER_S, p->processors,
+                 s->own.by_time ? "this system counts it in ticks, of threads that wait for a CPU, too (gVisor)"
+                                : "a defect of pillion, please report it with what was profiled");
     }
 }
 
