@@ -125,6 +125,20 @@ def test_a_sidecar_reads_what_begins_in_the_other_containers_of_its_pod(workdir,
     assert not [word for word in FALSE if word in session.done.err], session.done
 
 
+def test_a_sidecar_without_the_right_tells_what_to_add(workdir, pillion, repository):
+    """Each container has a user namespace of its own there, and mappings are shown to everybody."""
+    small = container.scratch(workdir / "scratch", pillion)
+    try:
+        pod = gvisor.pod()
+    except gvisor.Unavailable as reason:
+        pytest.skip(str(reason))
+    with pod:
+        pod.start(["/usr/bin/python3", "/mnt/shares.py", "20"], mounts=[(repository / PROGRAMS, "/mnt", "ro")])
+        done = pod.start(["/pillion", "-a", "-d", "2", "-o", "/out"], base=small, mounts=[(small / "out", "/out", "rw")]).finish(20)
+    assert re.search(r"\(python3\) may not be looked into: it is in another user namespace, .*; add SYS_PTRACE", done.err), done
+    assert not [word for word in FALSE if word in done.err.replace("SYS_PTRACE", "")], done
+
+
 # /proc/PID/status has no SigCgt there: a signal might end it.
 @pytest.mark.parametrize("flag", ["", "--inspect"])
 def test_node_gets_no_signal_and_is_read_where_it_has_opened_its_inspector(inside, flag):

@@ -37,6 +37,15 @@ static bool is_passing(const struct accounting *a, const struct target *target)
     return !target->reread.was_hidden && (verdict.gate == ACCESS_GATE_MODULE || !has_long_been_running(a, target));
 }
 
+/* gVisor shows mappings to everybody, and files and memory only to whom Linux would show all of it. One that has ended has
+ * no mappings and no root. */
+static bool shows_files(const struct follow *f, const struct target *target)
+{
+    const struct world *world = f->shared->world;
+    struct world_root root;
+    return target->runtime.caught || target->maps.len == 0 || world->root_of(world->context, target->pid, &root);
+}
+
 void remapping_round(struct follow *f, const struct accounting *a, uint64_t now_ns)
 {
     unsigned left = MAPS_PER_ROUND;
@@ -49,7 +58,7 @@ void remapping_round(struct follow *f, const struct accounting *a, uint64_t now_
             continue;
         }
         left--;
-        bool good = targets_read_maps(&f->targets, target);
+        bool good = targets_read_maps(&f->targets, target) && shows_files(f, target);
         bool hidden = !good && proc_exists(target->pid);
         bool passing = hidden && is_passing(a, target);
         if (hidden && !passing) {
