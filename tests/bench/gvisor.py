@@ -154,6 +154,7 @@ PROGRAMS = {
     "node": (["/usr/bin/node", "/mnt/node/shares.js", SECONDS_EACH, 1], [], {}),
     "node --inspect": (["/usr/bin/node", "--inspect", "/mnt/node/shares.js", SECONDS_EACH, 1], ["--nodejs-mode", "inspector"],
                        dict.fromkeys(("loops", "shapes", "steps", "parsing", "matching", "hashing"))),
+    "Java": (["/usr/bin/java", "-XX:+StartAttachListener", "-cp", "/mnt", "Shares", SECONDS_EACH], [], NAMES),
     "C": (["/mnt/act", "spin", SECONDS_EACH], [], {}),
     "Ruby": (["/usr/bin/ruby", "/mnt/work.rb", SECONDS_EACH], [], NAMES),
     "PHP": (["/usr/bin/php", "/mnt/work.php", SECONDS_EACH], [], NAMES),
@@ -200,6 +201,7 @@ def row_of(name, place, take):
         shutil.copy(compiler.program(LIVE, "act"), folder)
         for ending, text in (("rb", RUBY), ("php", PHP), ("pl", PERL)):
             (folder / f"work.{ending}").write_text(text, encoding="ascii")
+        process.run(["javac", "-d", folder, LIVE / "java" / "Shares.java"])
         profiler.copy(cost.PILLION, folder)
         (folder / "out").mkdir()
         done, told = take(folder, command, options)
@@ -208,7 +210,7 @@ def row_of(name, place, take):
                   if stack.comm not in ("sh", "sleep")]
     used, seen = seconds_of(done.out), sum(stack.count for stack in stacks)
     named = sum(stack.count for stack in stacks if any(not frame.startswith("[") for frame in stack.frames))
-    counts = {each: sum(stack.count for stack in stacks if any(re.search(rf"\b{each}\b", frame) for frame in stack.frames))
+    counts = {each: sum(stack.count for stack in stacks if any(re.search(rf"(?<![a-z]){each}(?![a-z])", frame) for frame in stack.frames))
               for each in functions}
     printed = dict(re.findall(r"([a-z]+) ([\d.]+)", done.out.split("\n")[0]))
     off = max((abs(counts[each] / max(sum(counts.values()), 1) - float(share or printed[each])) for each, share in functions.items()),

@@ -154,11 +154,11 @@ def test_node_gets_no_signal_and_is_read_where_it_has_opened_its_inspector(insid
     assert not [word for word in FALSE if word in session.done.err], session.done
 
 
-def test_more_cpu_time_than_there_are_cpus_is_told_to_be_the_systems(inside, program, workdir):
-    """Its ticks count whoever wants a CPU, and programs that are busy for a second of it end after one."""
+def test_threads_have_their_own_time_and_more_than_there_are_cpus_is_told_to_be_the_systems(inside, program, workdir):
+    """Its ticks count whoever wants a CPU: threads that are to be busy for a second each end after one."""
     shutil.copy(program("act"), workdir / "out")
-    session = inside("--max-cpu", "100", "-o", "/mnt", "--launch", "init", "--", "/bin/sh", "-c",
-                     f"for i in $(seq {3 * os.cpu_count()}); do /mnt/act spin 1 & done; wait")
+    session = inside("-d", "1", "--max-cpu", "100", "-o", "/mnt", "--launch", "init", "--", "/mnt/act", "threads", min(64, 3 * os.cpu_count()), "1.2")
+    assert session.seconds(comm="worker") > .7 * session.seconds(), session.done  # threads that have ended leave the rest to the first one
     assert "cannot have been used" in session.done.err and "this system counts it in ticks" in session.done.err, session.done
     assert not [word for word in FALSE if word in session.done.err], session.done
 

@@ -38,6 +38,7 @@ struct jvm {
     const char *chunk_by_dump; /* a file that there is after JFR.dump */
     bool tidies;             /* its files go when it stops recording */
     unsigned signals, looks, made;
+    bool is_untold;          /* whether it has a handler for the signal */
     bool is_triggered;       /* there was a trigger when the signal came */
     bool is_silent;          /* it takes commands and says nothing */
     struct file files[FILES];
@@ -163,6 +164,9 @@ static bool send_signal(void *context, int number, struct err *err)
 {
     struct jvm *j = context;
     CHECK_INT(number, SIGQUIT);
+    if (j->is_untold) {
+        return err_set(err, ERR_DENIED, 0, "nothing tells whether it has a handler");
+    }
     if (!j->has_handler) {
         return err_set(err, ERR_UNSUPPORTED, 0, "it has no handler for signal %d", number);
     }
@@ -510,6 +514,12 @@ static void socket_is_made_again(void)
 static void no_handler(void)
 {
     struct jvm *j = begin();
+    j->is_untold = true;
+    CHECK_TEXT(attach(j), "the JVM cannot be asked for its stacks: nothing tells whether it has a handler; start it "
+                          "with -XX:+StartAttachListener");
+    CHECK_INT(j->signals, 0);
+    end(j);
+    j = begin();
     j->has_handler = false;
     CHECK_TEXT(attach(j), "the JVM cannot be asked for its stacks: it has no handler for signal 3");
     CHECK_INT(j->signals, 0);

@@ -115,16 +115,29 @@ bool accounting_update_times(struct accounting *a, struct target *target, struct
     return true;
 }
 
+/* So far. A kernel without schedstat (gVisor) has it in ticks. */
+static bool read_thread_ns(struct accounting *a, uint32_t pid, uint32_t tid, uint64_t *cpu_ns)
+{
+    struct proc_schedstat sched;
+    struct proc_stat stat;
+    if (proc_read(pid, tid, "schedstat", &a->text, NULL) && schedstat_parse(buf_slice(&a->text), &sched, NULL)) {
+        *cpu_ns = sched.cpu_ns;
+        return true;
+    }
+    bool known = accounting_read_stat(a, pid, tid, &stat);
+    *cpu_ns = known ? (stat.utime_ticks + stat.stime_ticks) * a->tick_ns : 0;
+    return known;
+}
+
 uint64_t accounting_thread_ns(struct accounting *a, const struct target *target, uint32_t tid)
 {
     struct target_thread *thread = targets_thread(a->targets, target->pid, tid);
-    struct proc_schedstat sched = {0};
-    if (thread == NULL || !proc_read(target->pid, tid, "schedstat", &a->text, NULL) ||
-        !schedstat_parse(buf_slice(&a->text), &sched, NULL)) {
+    uint64_t cpu_ns;
+    if (thread == NULL || !read_thread_ns(a, target->pid, tid, &cpu_ns)) {
         return 0;
     }
-    uint64_t delta = beyond(sched.cpu_ns, thread->cpu_ns);
-    thread->cpu_ns = sched.cpu_ns;
+    uint64_t delta = beyond(cpu_ns, thread->cpu_ns);
+    thread->cpu_ns = cpu_ns;
     return delta;
 }
 

@@ -37,7 +37,7 @@ static bool is_passing(const struct accounting *a, const struct target *target)
     return !target->reread.was_hidden && (verdict.gate == ACCESS_GATE_MODULE || !has_long_been_running(a, target));
 }
 
-/* gVisor shows mappings to everybody, and files and memory only to whom Linux would show all of it. One that has ended has
+/* gVisor shows mappings to everybody, and files and memory only to whom Linux would show all. One that has ended has
  * no mappings and no root. */
 static bool shows_files(const struct follow *f, const struct target *target)
 {

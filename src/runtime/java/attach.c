@@ -209,7 +209,9 @@ bool attach_open(const struct process_port *port, struct err *why)
     bool listens = sent && wait_for_socket(port, path);
     port->remove(port->context, trigger);
     if (!sent) {
-        return err_set(why, cause.kind, cause.number, "the JVM cannot be asked for its stacks: %s", cause.text);
+        bool is_untold = cause.kind == ERR_DENIED && cause.number == 0; /* whether it handles the signal */
+        return err_set(why, cause.kind, cause.number, "the JVM cannot be asked for its stacks: %s%s", cause.text,
+                       is_untold ? "; start it with -XX:+StartAttachListener" : "");
     }
     return listens || err_set(why, ERR_UNSUPPORTED, 0, "the JVM made no socket %s; is its /tmp writable?", path);
 }
