@@ -72,6 +72,8 @@ class Sandbox:
                 self._quiet("kill", name, "KILL")
                 each.wait(10)
             self._quiet("delete", "--force", name)
+        # where it keeps a network namespace
+        subprocess.run(["umount", self.folder / "state" / "null-netns"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _quiet(self, *arguments):
