@@ -56,6 +56,29 @@ def test_example(lines, pillion, here):
     assert done.status == 0, f"{script}\n{done}"
 
 
+# What cannot be run here (an engine's words, a task definition's, somebody's process) is checked for its options.
+CALLED = re.compile(r"""(?:^(?:\$ )?(?:sudo )?[\w./]*pillion |/pillion"?, )(.*)""")
+ENDED = re.compile(r"""(?:^|\s)"?--"?(?:[\s,\]]|$)|&&|[;|#]|\s{3}""")
+OPTION = re.compile(r"""(?<![\w/=-])(--[a-z][a-z-]+|-[A-Za-z]\b)""")
+
+
+def lines_with_pillion():
+    for path in [*PAGES, *sorted((ROOT / "deploy").glob("*/README.md"))]:
+        text, fences = path.read_text(), r"^```.*?^```"
+        blocks = "\n".join(re.findall(fences, text, re.M | re.S)).replace("\\\n", " ")
+        for line in [*re.findall(r"`([^`\n]+)`", re.sub(fences, "", text, flags=re.M | re.S)), *blocks.splitlines()]:
+            called = CALLED.search(line)
+            if called:
+                yield path.name, line, ENDED.split(called.group(1))[0]
+
+
+def test_options_in_lines_that_are_not_run_are_options():
+    known = OPTION.findall((ROOT / "docs/options.md").read_text().replace("--[no-]", "--")) + ["--version", "--help"]
+    seen = [(page, line, option) for page, line, words in lines_with_pillion() for option in OPTION.findall(words)]
+    assert len(seen) > 60
+    assert not [one for one in seen if one[2] not in known and one[2].replace("--no-", "--") not in known]
+
+
 def masked(text):
     """Sentences in their order, without figures, line breaks (a pid's digits move them), and why one is not proven."""
     text = re.sub(r"profile_[\dTZ-]+", "profile_T", " ".join(text.split()))
