@@ -1,9 +1,10 @@
 """docs/troubleshooting.md has each message that a user may have to act upon, and none that the program no longer has.
 
-Messages are read from the sources: the formats of warnings and errors, of `err_set` and its like, the doctor's refusals and remedies, and
-the sentences in the files that hold tables of them. A value is `…` there and on the page. What needs no action is listed here, with the
-reason.
+Messages are read from the sources: the formats of warnings and errors, of `err_set` and its like, the doctor's refusals and remedies,
+sentences that are put together by snprintf, and those in files with tables of them. A value is `…` here and on the page. What needs no
+action is listed here, with the reason.
 """
+import functools
 import re
 from pathlib import Path
 
@@ -13,8 +14,9 @@ ROOT = Path(__file__).resolve().parents[2]
 SRC, PAGE = ROOT / "src", ROOT / "docs/troubleshooting.md"
 
 # The place of the format among the arguments.
-FORMAT_AT = {"log_say": 2, "log_once": 2, "log_once_for": 3, "log_event": 5, "err_set": 3, "err_errno": 2, "err_no_thread": 9,
-             "doctor_refuse": 3, "doctor_set_remedy": 1, "set_remedy": 1}
+FORMAT_AT = {"log_say": 2, "log_once": 2, "log_once_for": 3, "log_event": 5, "err_set": 3, "err_errno": 2, "doctor_refuse": 3, "doctor_set_remedy": 1,
+             "set_remedy": 1, "snprintf": 2, "buf_printf": 1}
+COMPOSED = ("snprintf", "buf_printf")  # of what they put together, only sentences
 CALL = re.compile(rf"\b({'|'.join(FORMAT_AT)})\(")
 LITERAL = r'"(?:[^"\\\n]|\\.)*"'
 SIDE_BY_SIDE = re.compile(rf"{LITERAL}(?:\s*{LITERAL})*")
@@ -30,7 +32,7 @@ TABLES = ("os/perf_gate.c", "os/access.c", "os/stop.c", "os/ring_memory.c", "del
 
 # (folder or file, kind or None, beginning of the message as a pattern, why nobody has to act)
 NO_ACTION = (
-    ("", "ERR_GONE", "", "what has ended, or was removed, is asked no more"),
+    ("(?!os/launch)", "ERR_GONE", "", "what has ended, or was removed, is asked no more"),
     ("(elf|target|sample|unwind|profile|symbol|runtime|os|capture|deliver)/", "ERR_MALFORMED", "", "foreign bytes: a function without a name, a "
      "counted loss, or a reason within a message of the page"),
     ("(elf|target|sample|unwind|profile|symbol)/", None, "", "the same: what the file has besides, or nothing, names its functions"),
@@ -50,19 +52,23 @@ NO_ACTION = (
     ("deliver/spool", "ERR_LIMIT", "", "it stays in memory, and is sent from there"),
     ("deliver/pyroscope", "TEXT", "exceeds", "words that the server's answer is searched for"),
     ("deliver/pyroscope", None, "(, as those|is used)", "a part of a message that the page has"),
-    ("deliver/datadog", "TEXT", "multipart", "a header of the request"),
-    ("deliver/tls_error", "TEXT", "(no random|is valid|set the clock|renew|, or let|RSA of)", "a part of a message that the page has"),
+    ("(deliver|encode|runtime|cli/manual)", "MADE", "", "a piece of a request, a file or a page"),
+    ("deliver/tls_error", None, "(no random|is valid|set the clock|renew|, or let|RSA of)", "a part of a message that the page has"),
     ("deliver/", "PART", "", "the same"),
     ("os/(ring_memory|net_names)", None, "(beside|, and other|no name server)", "the same"),
     ("(capture|cli)/", "PART", "", "the same"),
-    ("capture/run/open", "TEXT", "set kernel", "the same"),
+    ("capture/run/rooms", None, "without perf events there", "only a program of the tests asks for that"),
+    ("capture/run/open", None, "set kernel", "the same"),
+    ("capture/(run|stacks|window)/", "MADE", "", "the first line, or the summary of a window"),
+    ("capture/doctor/", "MADE", "", "the doctor's verdict; what helps stands below it"),
     ("capture/doctor/doctor_upload", None, "…: … (responds|is reachable)", "all is well"),
     ("capture/doctor/doctor_lines", None, "(the process ended|unknown gate|seccomp filter$|/proc/kallsyms cannot)", "the doctor's row says the rest"),
 )
 
 
+@functools.cache
 def code_of(path):
-    text = re.sub(r"/\*.*?\*/", "", path.read_text(), flags=re.S)
+    text = re.sub(rf"({LITERAL}|'(?:[^'\\]|\\.)')|/\*.*?\*/|//[^\n]*", lambda found: found.group(1) or "", path.read_text(), flags=re.S)
     return "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("#"))
 
 
@@ -103,10 +109,10 @@ def messages_of(path):
         kind = re.search(r"ERR_\w+", "".join(given[1:2])) if name == "err_set" else None
         for number, argument in enumerate(given[FORMAT_AT[name]:]):
             for text in texts(argument):
-                if number == 0:
+                if number == 0 and name not in COMPOSED:
                     yield kind.group() if kind else name, text
                 elif is_sentence(text):
-                    yield "PART" if name.startswith(("log_", "err_")) else name, text
+                    yield "MADE" if name in COMPOSED else "PART" if name.startswith(("log_", "err_")) else name, text
     if place in TABLES:
         yield from (("TEXT", text) for text in texts(code) if is_sentence(text) and " " in text and "/proc/" not in text)
 
