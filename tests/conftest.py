@@ -40,7 +40,7 @@ PLAIN = ("test_go.py", "test_go_memory.py", "test_debug_info.py", "test_crossche
          "test_rows.py", "test_golang.py", "test_go_texts.py", "test_flame_size.py", "test_go_delta.py", "test_jit_files.py",
          "test_pprof_tool.py", "test_recordings.py")
 WAITS = ("test_java_recorder.py", "test_go_trace.py", "test_upload.py", "test_outputs.py", "test_launch.py", "test_init.py", "test_rights.py",
-         "test_upload_files.py", "test_recipes.py", "test_run_files.py")
+         "test_upload_files.py", "test_recipes.py", "test_run_files.py", "test_serverless.py")
 HALVES = ("test_python.py", "test_trees.py", "test_node.py", "test_truth.py", "test_stops.py", "test_php.py", "test_ruby.py", "test_java.py", "test_go_labels.py",
           "test_targets.py", "test_python_labels.py", "test_perl.py", "test_wall.py", "test_go_runc.py", "test_java_runc.py",
           "test_python_servers.py", "test_node_runc.py", "test_budget.py", "test_names.py", "test_interpreters_runc.py", "test_stacks.py",

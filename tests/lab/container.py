@@ -104,7 +104,7 @@ def configuration(root, command, *, profile="containers-common", capabilities=No
             {"destination": "/tmp", "type": "tmpfs", "source": "tmpfs", "options": [*plain, "mode=1777"]},
             *([{"destination": "/sys/fs/cgroup", "type": "cgroup", "source": "cgroup", "options": [*plain, "ro"]}]
               if cgroups else []),
-            *({"destination": to, "type": "bind", "source": str(source), "options": ["bind", mode]}
+            *({"destination": str(to), "type": "bind", "source": str(source), "options": ["bind", mode]}
               for source, to, mode in mounts),
         ],
         "linux": {
@@ -154,6 +154,10 @@ class Container:
     def signal(self, number):
         """To pid 1 of the container, as an engine's stop does."""
         subprocess.run([*self._runc(), "kill", self.name, str(int(number))], check=True)
+
+    def freeze(self, on=True):
+        """All of it by the kernel's freezer, or on again."""
+        subprocess.run([*self._runc(), "pause" if on else "resume", self.name], check=True)
 
     def finish(self, timeout=30):
         try:
