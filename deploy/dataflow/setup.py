@@ -55,7 +55,9 @@ def is_running():
     """Whether this container has a profiler: from here, or in front of boot in a custom image."""
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
-            if os.path.basename(os.readlink(f"/proc/{pid}/exe").replace(" (deleted)", "")) == BINARY:
+            with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+                name, _, rest = file.read().partition("(")[2].rpartition(")")
+            if name == BINARY and rest.split()[0] != "Z":
                 return True
         except OSError:
             pass
@@ -133,10 +135,15 @@ def start(boot, log):
         if is_running():
             return
         program = installed()
-        if os.fork():
+        child = os.fork()
+        if child:
+            os.waitpid(child, 0)
             return
-        # Files are closed at exec, the lock with them: from then on the profiler can be seen.
+        # In between, a process that ends at once: what is below pip would not be seen as somebody else's. Files are closed at
+        # exec, the lock with them: from then on the profiler can be seen.
         try:
+            if os.fork():
+                return
             for number in map(int, os.listdir("/proc/self/fd")):
                 if number > 2 and number not in (lock.fileno(), log):
                     try:

@@ -9,6 +9,8 @@ import os
 import re
 import shutil
 import signal
+import subprocess
+import time
 import urllib.request
 from pathlib import Path
 
@@ -82,7 +84,7 @@ def counted(studio, frame):
 
 def until_seen(studio, frame, one, least=1, seconds=20):
     process.until(lambda: counted(studio, frame) >= least, seconds,
-                  lambda: f"{counted(studio, frame)} samples of {frame}\n{one.process.err}")
+                  lambda: f"{counted(studio, frame)} samples of {frame}, {len(studio.accepted)} windows\n{one.process.err}\n" + subprocess.run("ps -eLo pid,ppid,stat,wchan:20,etimes,time,args | grep -v ps", shell=True, stdout=subprocess.PIPE, text=True).stdout)
 
 
 def profilers_below(pid):
@@ -99,13 +101,14 @@ def profilers_below(pid):
 
 # ---- Dataflow: setup.py on the way that it takes
 
-# As Beam 2.77 does it: the virtual environment, pip with its output in a pipe, and then the worker.
+# As Beam 2.77 does it: the virtual environment, pip with its output in a pipe, and then the worker. Of a folder only what pip calls.
 BOOT = """\
 python=$1; shift
 cd "$HERE" || exit
 "$python" -m venv --without-pip --system-site-packages venv && . ./venv/bin/activate || exit
 for staged; do
-    { python -m pip install --no-cache-dir --disable-pip-version-check "$staged" --no-build-isolation --no-index 2>&1 </dev/null
+    { if [ -d "$staged" ]; then cd "$staged" && python setup.py -q build
+      else python -m pip install --no-cache-dir --disable-pip-version-check "$staged" --no-build-isolation --no-index; fi 2>&1 </dev/null
       echo "status $?"; } | cat >> pip.log
 done
 : > installed
@@ -128,8 +131,8 @@ def setting(text, name, value):
     return changed
 
 
-def staged(place, name, server, binary, secrets=None):
-    """What the stager makes of a pipeline's folder with setup.py (`setup.py sdist`): workflow.tar.gz, by another name."""
+def pipeline(place, name, server, binary, secrets=None):
+    """A pipeline's folder with setup.py."""
     folder = place / name
     (folder / "shop").mkdir(parents=True)
     (folder / "shop" / "__init__.py").write_text("")
@@ -139,10 +142,15 @@ def staged(place, name, server, binary, secrets=None):
     if binary:
         (folder / "pillion").write_bytes(binary)
         (folder / "pillion").chmod(0o755)
-    done = process.run([HOST, "setup.py", "-q", "sdist", "--dist-dir", place / f"{name}.dist"], cwd=folder)
+    return folder
+
+
+def staged(folder):
+    """What the stager makes of it (`setup.py sdist`): workflow.tar.gz, by another name."""
+    made = folder.with_suffix(".dist")
+    done = process.run([HOST, "setup.py", "-q", "sdist", "--dist-dir", made], cwd=folder)
     assert done.status == 0, done
-    (made,) = (place / f"{name}.dist").glob("*.tar.gz")
-    return made
+    return next(made.glob("*.tar.gz"))
 
 
 class Worker:
@@ -194,13 +202,13 @@ def has_pip(python):
 
 @pytest.mark.root
 def test_the_hook_leaves_one_profiler_behind_and_the_worker_starts(place, started, network, studio):
-    """A binary for another processor first, then the right one, then once more: pip succeeds each time."""
+    """A binary for another processor first, then the right one, then once more: each succeeds."""
     binary = (place / "pillion").read_bytes()
     cloud = network.inside(lambda: webserver.Server(metadata_network.service(ROUTES, guard=google), (metadata_network.LINK_LOCAL, 80)))
     with cloud:
-        archives = [staged(place, "broken", studio.url, b"\x7fELF, for another processor"),
-                    staged(place, "right", studio.url, binary, cloud.url), staged(place, "again", studio.url, binary, cloud.url)]
-        worker = Worker(place, started, network, has_pip(HOST), archives)
+        right = pipeline(place, "right", studio.url, binary, cloud.url)
+        broken = staged(pipeline(place, "broken", studio.url, b"\x7fELF, for another processor"))
+        worker = Worker(place, started, network, has_pip(HOST), [broken, staged(right), right])
         statuses, said = worker.ready()
         assert statuses == ["0"] * 3, said
         running = profilers_below(worker.container.pid())
@@ -221,8 +229,8 @@ OLD = next((f"pyenv-{version}" for version in pythons.pyenv_versions() if versio
 @pytest.mark.root
 def test_the_hook_does_no_harm_without_a_network_and_a_token(place, started):
     """Python 3.9 where there is one: its pip has no wheel and takes the old way, through `setup.py install`."""
-    archives = [staged(place, "right", NOWHERE, (place / "pillion").read_bytes(), NOWHERE), staged(place, "forgotten", NOWHERE, None)]
-    worker = Worker(place, started, None, pythons.get(OLD).executable, archives)
+    right = staged(pipeline(place, "right", NOWHERE, (place / "pillion").read_bytes(), NOWHERE))
+    worker = Worker(place, started, None, pythons.get(OLD).executable, [pipeline(place, "forgotten", NOWHERE, None), right])
     statuses, said = worker.ready()
     assert statuses == ["0", "0"], said
     process.until(lambda: "needs a token" in worker.process.err, 20, lambda: worker.process.err)
@@ -233,11 +241,11 @@ def test_the_hook_does_no_harm_without_a_network_and_a_token(place, started):
 
 @pytest.mark.root
 def test_the_hook_does_no_harm_with_a_wrong_token(place, started, network, studio):
-    archive = staged(place, "right", studio.url, (place / "pillion").read_bytes())
-    worker = Worker(place, started, network, has_pip(HOST), [archive], PILLION_TOKEN="wrong")
+    folder = pipeline(place, "right", studio.url, (place / "pillion").read_bytes())
+    worker = Worker(place, started, network, HOST, [folder], PILLION_TOKEN="wrong")
     statuses, said = worker.ready()
     assert statuses == ["0"], said
-    process.until(lambda: 401 in studio.statuses or 400 in studio.statuses or 403 in studio.statuses, 20, lambda: worker.process.err)
+    process.until(lambda: studio.statuses, 20, lambda: worker.process.err)
     worker.end()
     assert not studio.accepted and "wrong" not in said
 
@@ -325,6 +333,8 @@ def test_a_function_answers_the_same_and_is_profiled_through_freezes(function, n
     for event in EVENTS:
         assert api.invoke(event) == {"total": sum(i * i % 7 for i in range(event["n"]))}
         one.freeze()
+        frozen = time.monotonic()
+        process.until(lambda: time.monotonic() > frozen + 1, what="a window's end passes meanwhile")
         one.freeze(False)
     with pytest.raises(lambda_runtime.Failed, match="n is below 0"):
         api.invoke({"n": -1})
@@ -528,6 +538,11 @@ def asked_of(network):
     return network.inside(lambda: (ask(),))[0]
 
 
+def used_below(pid):
+    """CPU seconds of a process and all below it."""
+    return sum(process.cpu_seconds(one) for one in [pid, *process.descendants_of(pid)] if process.stat(one))
+
+
 @pytest.mark.root
 @pytest.mark.parametrize("name, token, online", [
     ("cloudrun/service.yaml", TOKEN, True), ("cloudrun/service.yaml", "wrong", True), ("azure-container-apps/app.yaml", TOKEN, True),
@@ -536,7 +551,9 @@ def test_a_service_answers_whatever_becomes_of_its_profiles(service, network, st
     """It is told to end as the platform does it, and ends by that signal. Its root is read-only, perf events are refused."""
     one = service(name, studio.url if online else NOWHERE, token)
     answer = process.until(lambda: asked_of(network), 30, lambda: one.process.err)
-    assert [asked_of(network) for _ in range(8)] == [answer] * 8 == [ANSWER] * 8
+    first = one.pid()
+    while used_below(first) < 0.6:
+        assert asked_of(network) == answer == ANSWER
     one.signal(signal.SIGTERM)
     done = one.finish()
     assert done.status == 128 + signal.SIGTERM, done
@@ -574,3 +591,35 @@ def test_a_service_starts_in_the_first_generations_sandbox(place):
         pytest.skip(str(reason))
     assert (done.status, done.out) == (0, f"{ANSWER}\n" * 5), done
     assert "pillion" in done.err and "gVisor" in done.err, done
+
+
+# ---- What the pages say
+
+PAGES = ["azure-container-apps", "cloudrun", "dataflow", "lambda"]
+TOOL = """\
+#!/bin/sh
+for word; do case $word in --yaml | service.yaml | *.zip) shown=$word ;; esac; done
+echo "$0 ${shown-}"
+"""
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_first_block_of_a_page_works_as_written(place, name):
+    """With stand-ins for the platform's own tools; Python is this machine's."""
+    folder = shutil.copytree(DEPLOY / name, place / "folder")
+    shutil.copy2(place / "pillion", folder / "pillion")
+    (place / "bin").mkdir()
+    for tool in ("aws", "az", "docker", "gcloud", "zip"):
+        (place / "bin" / tool).write_text(TOOL)
+        (place / "bin" / tool).chmod(0o755)
+    block = re.search(r"^```sh\n(.*?)^```", (folder / "README.md").read_text(), re.M | re.S).group(1).replace("\\\n", " ")
+    lines = [line[2:] for line in block.splitlines() if line.startswith("$ ")]
+    done = process.run(["sh", "-c", "set -e\n" + "\n".join(lines)], cwd=folder, env={**os.environ, "PATH": f"{place}/bin:/usr/bin:/bin"})
+    assert lines and (done.status, done.err) == (0, "") and done.out, done
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_names_every_file_beside_it(name):
+    page = (DEPLOY / name / "README.md").read_text()
+    for path in (DEPLOY / name).iterdir():
+        assert path.name == "README.md" or f"({path.name})" in page, path.name
