@@ -9,7 +9,6 @@ import os
 import re
 import shutil
 import signal
-import subprocess
 import time
 import urllib.request
 from pathlib import Path
@@ -83,8 +82,11 @@ def counted(studio, frame):
 
 
 def until_seen(studio, frame, one, least=1, seconds=20):
-    process.until(lambda: counted(studio, frame) >= least, seconds,
-                  lambda: f"{counted(studio, frame)} samples of {frame}, {len(studio.accepted)} windows\n{one.process.err}\n" + subprocess.run("ps -eLo pid,ppid,stat,wchan:20,etimes,time,args | grep -v ps", shell=True, stdout=subprocess.PIPE, text=True).stdout)
+    def found():
+        below = process.descendants_of(one.process.pid)
+        return f"{counted(studio, frame)} samples of {frame}, {len(studio.accepted)} windows; the container's status {one.process.poll()}; " \
+               f"{[(pid, process.state_of(pid), process.command_line(pid)) for pid in below]}\n{one.process.err}"
+    process.until(lambda: counted(studio, frame) >= least, seconds, found)
 
 
 def profilers_below(pid):
