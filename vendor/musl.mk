@@ -19,7 +19,7 @@ static_pie := -e 's,%{!shared: *\([^}]*\)/Scrt1.o},%{!shared: %{static-pie:\1/rc
 
 # A third of it is what no program here calls: numbers as scientists want them, terminals, user databases, message queues. Who
 # calls one of these after all does not link.
-folders := $(filter-out $(addprefix $(SRC)/src/,aio complex crypt fenv include ipc legacy math mq passwd prng termios),\
+folders := $(filter-out $(addprefix $(SRC)/src/,aio complex crypt fenv include ipc legacy math mq passwd prng regex termios),\
 	$(wildcard $(SRC)/src/*))
 files := $(addsuffix /*.c,$(folders:$(SRC)/src/%=src/%) src/malloc/mallocng crt ldso) \
 	$(addprefix src/math/,__*.c abs*.c fabs*.c copysign*.c fmod*.c frexp*.c scalb*.c modf*.c)

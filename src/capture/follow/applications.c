@@ -3,14 +3,13 @@
  * executors). All of it is the process's own to say, and nothing of it is kept but the line that the rules make. */
 #include "capture/follow/applications.h"
 #include "runtime/common/application.h"
+#include "runtime/common/expression.h"
 
-#include <regex.h>
 #include <stdlib.h>
 
 enum {
     ARGUMENTS_MAX = 256 * 1024,
     TEXT_MAX = 8192,
-    WHY_BYTES = 120,
     READINGS = 4, /* whoever gives itself a title has one by then */
 };
 
@@ -87,26 +86,16 @@ void applications_forget(struct target *target)
 
 /* ---- the concern ---- */
 
-static void check_filter(struct log *log, const char *filter)
-{
-    char why[WHY_BYTES];
-    regex_t expression;
-    int failed = regcomp(&expression, filter, REG_EXTENDED | REG_NOSUB);
-    if (failed != 0) {
-        (void)regerror(failed, &expression, why, sizeof why);
-        log_say(log, LOG_WARNING, "--app-id-args-filter \"%s\" is ignored, for it is no regular expression: %s", filter,
-                why);
-    } else {
-        regfree(&expression);
-    }
-}
-
 struct applications *applications_new(struct follow *f)
 {
     const struct text_list *filters = &f->shared->settings->naming.application_filters;
     struct applications *a = calloc(1, sizeof *a);
+    struct expression expression;
+    struct err err;
     for (size_t i = 0; i < filters->count; i++) {
-        check_filter(&f->shared->log, filters->at[i]);
+        if (!expression_parse(&expression, filters->at[i], &err)) {
+            log_say(&f->shared->log, LOG_WARNING, "--app-id-args-filter %s (ignored)", err.text);
+        }
     }
     if (a != NULL) {
         a->follow = f;

@@ -5,9 +5,7 @@
 
 #include "base/json.h"
 #include "runtime/common/application_words.h"
-
-#include <regex.h>
-#include <string.h>
+#include "runtime/common/expression.h"
 
 enum { TEXT_MAX = 256 * 1024, PATH_MAX_BYTES = 4096 };
 
@@ -181,24 +179,18 @@ static void beam(struct subject *s, struct application *out)
 /* Appends the arguments that fit. */
 static void put_fitting(const char *filter, struct str arguments, struct buf *out)
 {
-    char word[APPLICATION_MAX_BYTES + 1];
-    regex_t expression;
-    if (regcomp(&expression, filter, REG_EXTENDED | REG_NOSUB) != 0) {
+    struct expression expression;
+    struct err err;
+    if (!expression_parse(&expression, filter, &err)) {
         return;
     }
     while (arguments.len > 0) {
-        struct str next = str_cut(&arguments, '\0');
-        if (next.len == 0 || next.len >= sizeof word) {
-            continue;
-        }
-        memcpy(word, next.ptr, next.len);
-        word[next.len] = '\0';
-        if (regexec(&expression, word, 0, NULL, 0) == 0) {
+        struct str word = str_cut(&arguments, '\0');
+        if (word.len > 0 && word.len <= APPLICATION_MAX_BYTES && expression_finds(&expression, word)) {
             buf_text(out, out->len == 0 ? " (" : " ");
-            buf_str(out, next);
+            buf_str(out, word);
         }
     }
-    regfree(&expression);
 }
 
 static struct str fitting(struct subject *s, struct str arguments)

@@ -26,7 +26,7 @@ struct application_process {
     /* The same for a file as the process sees it, by its absolute path. */
     bool (*file)(void *context, const char *path, struct buf *out);
     void *context;
-    const char *const *filters; /* POSIX extended regular expressions: arguments of a JVM in which one of them is found … */
+    const char *const *filters; /* expressions (expression.h): arguments of a JVM in which one of them is found … */
     size_t filter_count;        /* … follow its class, in brackets */
 };
 
