@@ -64,7 +64,7 @@ $1/vendor/lib/lib$2.a: $(SOURCES)/$(call row_of,$2).unpacked vendor/$2.mk vendor
 		$(wildcard vendor/shim/* vendor/shim/*/*) $(foreach n,$(needs_$2),$1/vendor/lib/lib$n.a) $3
 	$$(call say,VENDOR,$2 in $1)
 	+$$(Q)$$(MAKE) -s -r -f vendor/lib.mk LIB=$2 SRC=$(SOURCES)/$(call row_of,$2) OUT=$1/vendor ARCH=$(ARCH) \
-		CC='$4' AR='$5' CFLAGS='$6'
+		CC='$4' AR='$5' CFLAGS='$6' && touch $$@
 endef
 $(foreach l,$(VENDOR_LIBRARIES),$(eval $(call vendor_rule,$(OUT),$l,$(MUSL_LIB),$$(TARGET_CC),$(TARGET_BINUTILS)ar,$$(TARGET_CFLAGS) $(call vendor_optimise,$l))))
 $(foreach l,$(VENDOR_LIBRARIES),$(eval $(call vendor_rule,$(HOST_OUT),$l,,$(HOST_GCC),ar,$$(HOST_CFLAGS) $$(call vendor_sanitize,$l))))
