@@ -5,6 +5,7 @@
 #   build/product.mk  src/ and the linked program
 #   build/tests.mk    unit tests, fuzz targets, test and bench goals
 #   build/bench.mk    the programs of the measurements
+#   build/dist.mk     the packages of a release
 #   build/setup.mk    packages of the machine that builds; the demo
 #
 # Everything made goes below build/out/. Nothing here runs a compiler before a goal needs it: `make setup` and
@@ -17,6 +18,7 @@ include build/vendor.mk
 include build/product.mk
 include build/tests.mk
 include build/bench.mk
+include build/dist.mk
 include build/setup.mk
 
 .PHONY: all product clean distclean help
@@ -41,6 +43,7 @@ help:
 	@echo 'make hostile    profile thousands of hostile targets with sanitizers (HOSTILE=5000 HOSTILE_SEED=0)'
 	@echo 'make test-backends PYROSCOPE=FILE  send to a real server and ask back'
 	@echo 'make bench      run the benchmarks'
+	@echo 'make dist       packages for both processors in build/out/dist; make release-check: of two builds, compared and run'
 	@echo 'make clean      remove what was built, keep fetched tarballs; distclean removes those too'
 	@echo 'TLS13=0 builds without TLS 1.3: 220 KB less'
 	@echo 'V=1 shows the commands; VENDOR_CACHE=DIR names a folder that holds the library tarballs, DEBIAN_MIRROR=ADDRESS'

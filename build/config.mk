@@ -59,7 +59,10 @@ FUZZ_CFLAGS = -gline-tables-only -O1 -fno-omit-frame-pointer
 WARNINGS := -Wall -Wextra -Wno-missing-field-initializers -Wshadow -Wmissing-prototypes -Wstrict-prototypes -Wvla -Werror
 # The second engine of TLS, some 250 KB; make TLS13=0 leaves it out.
 TLS13 ?= 1
-CPPFLAGS := -Isrc -D_GNU_SOURCE= -DPILLION_TLS13=$(TLS13)
+# The version as a header, so that every tool chain's objects depend on it.
+version := $(file <VERSION)
+VERSION_HEADER := build/out/version.h
+CPPFLAGS := -Isrc -D_GNU_SOURCE= -DPILLION_TLS13=$(TLS13) -include $(VERSION_HEADER)
 
 # $(call note,FILE,TEXT): a file that is rewritten only when its text changes, so that rules can depend on the text.
 # Goals that build nothing themselves write none.
@@ -67,3 +70,6 @@ build_nothing := clean distclean help setup demo picture test
 note = $(if $(filter $(build_nothing),$(MAKECMDGOALS)),,$(call write_note,$1,$(strip $2)))
 write_note = $(shell mkdir -p $(dir $1))$(if $(call differ,$(file <$1),$2),$(file >$1,$2))
 differ = $(subst x$1x,,x$2x)
+
+hash := \#
+$(call note,$(VERSION_HEADER),$(hash)define PILLION_VERSION "$(version)")

@@ -364,7 +364,7 @@ def unbuilt(workdir):
     """A folder in which make finds all it reads, and nothing that was built."""
     folder = workdir / "unbuilt"
     shutil.copytree(REPOSITORY / "build", folder / "build", ignore=shutil.ignore_patterns("out", "lab"))
-    for name in ("Makefile", "vendor", "src", "tests"):
+    for name in ("Makefile", "VERSION", "vendor", "src", "tests"):
         (folder / name).symlink_to(REPOSITORY / name)
     return folder
 

@@ -1,7 +1,9 @@
-/* The one place where the version stands; semantic versioning. */
+/* The version stands in the file VERSION; build/config.mk gives it to every source. docs/releases.md has its rule. */
 #ifndef BASE_VERSION_H
 #define BASE_VERSION_H
 
-#define PILLION_VERSION "0.1.0"
+#ifndef PILLION_VERSION
+#define PILLION_VERSION "unknown"
+#endif
 
 #endif

@@ -222,7 +222,7 @@ def test_the_root_holds_what_is_known_to_be_there(repository):
     if tracked.returncode != 0:
         pytest.skip("no git checkout: nothing tells what belongs to the repository")
     top = {name.partition("/")[0] for name in tracked.stdout.split("\0") if name}
-    assert top <= {".ci", ".gitignore", "CONTRIBUTING.md", "LICENSE", "Makefile", "NOTICE", "README.md", "SECURITY.md", "build", "deploy", "docs", "src", "tests", "vendor"}
+    assert top <= {".ci", ".gitignore", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile", "NOTICE", "README.md", "SECURITY.md", "VERSION", "build", "deploy", "docs", "src", "tests", "vendor"}
 
 
 def files(repository):

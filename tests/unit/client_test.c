@@ -1,5 +1,6 @@
 /* src/deliver/client and paced: connections, proxies, redirects, against servers in memory. TLS is played. */
 #include "deliver/client.h"
+#include "base/version.h"
 #include "deliver/paced.h"
 #include "memory_stream.h"
 #include "test.h"
@@ -487,10 +488,10 @@ static void https_goes_through_a_tunnel(void)
     CHECK_STR(buf_slice(&w.servers[0].heard),
               "CONNECT origin.example:443 HTTP/1.1\r\n"
               "Host: origin.example:443\r\n"
-              "User-Agent: pillion/0.1.0\r\nAccept: */*\r\n" CREDENTIALS "\r\n"
+              "User-Agent: pillion/" PILLION_VERSION "\r\nAccept: */*\r\n" CREDENTIALS "\r\n"
               "<tls origin.example.>"
               "POST /up HTTP/1.1\r\nHost: origin.example\r\n"
-              "User-Agent: pillion/0.1.0\r\nAccept: */*\r\n"
+              "User-Agent: pillion/" PILLION_VERSION "\r\nAccept: */*\r\n"
               "Authorization: Bearer SECRET-1\r\nX-Plain: 1\r\nContent-Length: 4\r\n\r\ndata");
     end(&w);
 }

@@ -2,6 +2,7 @@
 #include "base/gzip.h"
 #include "base/json.h"
 #include "base/protobuf.h"
+#include "base/version.h"
 #include "deliver.h"
 #include "deliver/multipart.h"
 #include "encode/encode.h"
@@ -128,7 +129,7 @@ static void the_event_is_what_the_service_reads(void)
               "{\"version\":\"4\",\"family\":\"native\",\"attachments\":[\"profile.pprof\"],"
               "\"tags_profiler\":\"language:native,env:prod,service:shop,version:1.4.2,host:web-1,"
               "process_id:42,runtime-id:54e81803-0e6d-8073-be17-d23bc2df89c4,"
-              "profiler_version:0.1.0,runtime_arch:amd64,runtime_os:linux,number_of_cpu_cores:4,"
+              "profiler_version:" PILLION_VERSION ",runtime_arch:amd64,runtime_os:linux,number_of_cpu_cores:4,"
               "profile_seq:6,team:pay,container_id:0123456789abcdef\","
               "\"start\":\"2025-11-20T10:31:04.000000000Z\","
               "\"end\":\"2025-11-20T10:32:04.000000007Z\","
@@ -138,7 +139,7 @@ static void the_event_is_what_the_service_reads(void)
               "\"container_id\":\"0123456789abcdef\",\"hostname\":\"web-1\","
               "\"kernel_name\":\"Linux\",\"kernel_release\":\"6.1.0\","
               "\"kernel_version\":\"#1 SMP\"},\"runtime\":{\"engine\":\"native\"},"
-              "\"profiler\":{\"name\":\"pillion\",\"version\":\"0.1.0\",\"activation\":\"manual\","
+              "\"profiler\":{\"name\":\"pillion\",\"version\":\"" PILLION_VERSION "\",\"activation\":\"manual\","
               "\"ssi\":{\"mechanism\":\"none\"},\"settings\":{\"perf_mode\":\"fp\","
               "\"a \\\"b\\\"\":\"c\\\\\"}}}}");
     tear_down(b);
@@ -167,7 +168,7 @@ static void a_request_is_a_form_of_two_files(void)
     CHECK_TEXT(b->request.method, "POST");
     CHECK_STR(b->request.target, "/profiling/v1/input");
     CHECK_STR(header_of(&b->request, "DD-EVP-ORIGIN"), "pillion");
-    CHECK_STR(header_of(&b->request, "DD-EVP-ORIGIN-VERSION"), "0.1.0");
+    CHECK_STR(header_of(&b->request, "DD-EVP-ORIGIN-VERSION"), PILLION_VERSION);
     CHECK_INT(b->request.header_count, 3);
     buf_release(&expected);
     tear_down(b);

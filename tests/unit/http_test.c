@@ -1,5 +1,6 @@
 /* src/deliver/http and answer: what goes out, and what may come back. */
 #include "deliver/response.h"
+#include "base/version.h"
 #include "deliver/http.h"
 #include "memory_stream.h"
 #include "test.h"
@@ -59,7 +60,7 @@ static void a_request_tells_its_length_and_goes_out_at_once(void)
     CHECK_INT(r.server.writes, 1);
     CHECK_STR(buf_slice(&r.server.heard), "POST /up?x=1 HTTP/1.1\r\n"
                                           "Host: h:81\r\n"
-                                          "User-Agent: pillion/0.1.0\r\n"
+                                          "User-Agent: pillion/" PILLION_VERSION "\r\n"
                                           "Accept: */*\r\n"
                                           "Authorization: Bearer SECRET-1\r\n"
                                           "Content-Type: text/plain\r\n"
@@ -178,7 +179,7 @@ static void what_is_shown_has_no_secret_and_no_body(void)
     http_show(&request, &out);
     CHECK_TEXT(buf_cstr(&out), "POST /up?x=1 HTTP/1.1\n"
                                "Host: h:81\n"
-                               "User-Agent: pillion/0.1.0\n"
+                               "User-Agent: pillion/" PILLION_VERSION "\n"
                                "Accept: */*\n"
                                "Authorization: ***\n"
                                "Content-Length: 5\n"
