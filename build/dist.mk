@@ -12,7 +12,7 @@ dist_prefix = $(if $(filter-out $(shell uname -m),$1),$1-linux-gnu-)
 dist:
 	+@for arch in $(DIST_ARCHS); do $(MAKE) ARCH=$$arch product || exit 1; done
 	$(Q)/usr/bin/python3 build/dist/dist.py --to $(DIST) --homepage '$(HOMEPAGE)' --maintainer '$(MAINTAINER)' \
-		$(foreach a,$(DIST_ARCHS),--arch $a=$(call dist_prefix,$a))
+		$(DIST_OPTIONS) $(foreach a,$(DIST_ARCHS),--arch $a=$(call dist_prefix,$a))
 
 # Of what is committed: two builds in two folders, on two days' clocks, are the same bytes; then each package is installed and run.
 release-check:

@@ -101,7 +101,7 @@ def npm(release):
     about = {"name": "pillion", "version": release.version, "description": SUMMARY, "license": "Apache-2.0", "author": release.maintainer,
              **({"homepage": release.homepage} if release.homepage else {}),
              "os": ["linux"], "cpu": [NAMES[arch][1] for arch in release.programs], "bin": {"pillion": "bin/pillion"}}
-    files = [("package.json", json.dumps(about, indent=2).encode() + b"\n", 0o644), ("README.md", release.readme("npm install pillion"), 0o644),
+    files = [("package.json", json.dumps(about, indent=2).encode() + b"\n", 0o644), ("README.md", release.readme("npm install -g pillion"), 0o644),
              ("bin/pillion", CHOOSE, 0o755), *release.under("licences"),
              *((f"bin/pillion-{arch}", program, 0o755) for arch, program in release.programs.items())]
     # npm makes folders itself, and knows files only.
