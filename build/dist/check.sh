@@ -1,7 +1,7 @@
 #!/bin/sh
 # check.sh: `make release-check`. What is committed is built and packed twice, in two folders, as two users' settings would have it and,
 # where faketime is installed, a day apart; all files must be the same bytes. Then each is read by other programs, installed and
-# run (tests/live/test_dist.py), and as root in whole roots of its kind as well (tests/lab/packages.py; ROOTS has its options).
+# run (tests/live/test_dist.py), and as root in whole roots of its kind as well (tests/lab/packages.py; CLEAN_ROOTS has its options).
 set -eu
 
 [ -z "$(git status --porcelain)" ] || { echo "release-check: commit first; what is changed would not be checked" >&2; exit 1; }
@@ -40,7 +40,7 @@ sha256sum "$first/build/out/dist/SHA256SUMS" | sed "s|  .*|  SHA256SUMS|"
 (cd "$first" && DIST=$first/build/out/dist /usr/bin/python3 -m pytest -q -p no:cacheprovider tests/live/test_dist.py)
 if [ "$(id -u)" = 0 ]; then
     # shellcheck disable=SC2086  # a list of words
-    /usr/bin/python3 tests/lab/packages.py "$first/build/out/dist" ${ROOTS:-}
+    /usr/bin/python3 tests/lab/packages.py "$first/build/out/dist" ${CLEAN_ROOTS:-}
 else
     echo "release-check: not root, so no whole roots were made"
 fi

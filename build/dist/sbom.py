@@ -66,8 +66,9 @@ def document(release, arch, link_map, manifest_text, compiler):
     own = {"SPDXID": "SPDXRef-pillion", "name": "pillion", "versionInfo": release.version, "downloadLocation": "NOASSERTION", "filesAnalyzed": False,
            "licenseConcluded": "Apache-2.0", "licenseDeclared": "Apache-2.0", "copyrightText": "Copyright the pillion authors",
            "sourceInfo": f"git commit {release.commit}", "primaryPackagePurpose": "APPLICATION"}
-    relate("SPDXRef-DOCUMENT", "DESCRIBES", "SPDXRef-pillion")
-    relate("SPDXRef-pillion", "CONTAINS", "SPDXRef-program")
+    # A package whose files are not all listed contains none.
+    relate("SPDXRef-DOCUMENT", "DESCRIBES", "SPDXRef-program")
+    relate("SPDXRef-program", "GENERATED_FROM", "SPDXRef-pillion")
     sha256 = hashlib.sha256(program).hexdigest()
     return json.dumps({
         "spdxVersion": "SPDX-2.3", "dataLicense": "CC0-1.0", "SPDXID": "SPDXRef-DOCUMENT", "name": f"pillion-{release.version}-linux-{arch}",
