@@ -254,7 +254,8 @@ def test_a_wrong_token_is_told_and_the_service_runs(ran, name):
 def test_without_a_network_the_service_runs(ran, name):
     one, _ = ran["no network", name]
     service_went_on(one)
-    assert "cannot resolve the name profiler.example.com" in one.said, one.done
+    # its time may be over before a name server has been waited for
+    assert "cannot resolve the name profiler.example.com" in one.said or "uploads: 0 sent (0 KB), 0 kept in the spool, 1 lost" in one.said, one.done
 
 
 # ---- Fargate: each back end

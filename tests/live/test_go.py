@@ -245,8 +245,9 @@ def test_contention_is_known_without_an_address(pillion, workdir, run_program):
     mutex, block = (pprof.read(files(workdir, kind, of=watching)[0]) for kind in ("mutex", "block"))
     watching.signal(15)
     watching.finish(30)
-    assert total(block, "main.waits", "contentions") == 1 and 9e6 < total(block, "main.waits", "delay") < 2e8
-    assert 0 < total(mutex, "main.holds", "contentions") < 5 and 1e7 < total(mutex, "main.holds", "delay") < 3e8
+    assert total(block, "main.waits", "contentions") == 1 and 9e6 < total(block, "main.waits", "delay") < 2e9
+    # a busy machine lets who holds it wait, too
+    assert 0 < total(mutex, "main.holds", "contentions") < 5 and 1e7 < total(mutex, "main.holds", "delay") < 3e9
     waits = pprof.read(files(workdir, "goroutinewait")[0])
     assert {sample.labels["state"] for sample in waits.samples if "main.leaks" in sample.frames} == {"chan receive"}
 
