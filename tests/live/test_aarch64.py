@@ -102,7 +102,6 @@ echo "status $?"
 while pidof pillion >/dev/null; do sleep 0.2; done
 """
 INTERPRETERS = {
-    "ruby-bookworm": ("ruby", "bookworm", ["ruby"], "/usr/bin/ruby --disable-gems /srv/known_stacks.rb", rbstacks), # 3.1
     "ruby-trixie": ("ruby", "trixie", ["ruby"], "/usr/bin/ruby --disable-gems /srv/known_stacks.rb", rbstacks), # 3.3
     "php-bookworm": ("php", "bookworm", ["php8.2-cli"], "/usr/bin/php8.2 -n /srv/known_stacks.php", phpstacks),
     "perl-bookworm": ("perl", "bookworm", ["perl"], "/usr/bin/perl /srv/known_stacks.pl", plstacks)} # 5.36

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.measures
 READER = framestacks.Reader("js", "[javascript]")
 INSPECTOR = ["--perf-mode", "disabled", "--nodejs-mode", "inspector"]
 # What they do as the newest and the oldest do is not tried of each; workers that end have made two of them crash.
-SOME = ["host", *(pytest.param(name, marks=pytest.mark.net) for name in ("12", "22-musl", "24", "26"))]
+SOME = ["host", *(pytest.param(name, marks=pytest.mark.net) for name in ("12", "26"))]
 ENDINGS = [("host", how) for how in ("natural", "exit", "throw", "signal", "own", "loop", "blocked", "workers")] + \
           [pytest.param(name, how, marks=pytest.mark.net) for name in ("12", "26") for how in ("exit", "workers")]
 SAID_BY_NODE = re.compile(r"Debugger listening on ws://127\.0\.0\.1:\d+/\S+|For help, see: \S+|Debugger attached\.|"

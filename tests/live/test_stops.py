@@ -168,7 +168,7 @@ def test_a_thousand_threads_do_not_notice(pillion, program, workdir, mode):
     session = profiler.profile(pillion, workdir, [program("thousand"), mode, "4"], *STOPS, "-f", "19")
     told = counts(session.done.out)
     assert session.done.status == 0 and told["wrong"] == told["interrupted"] == 0, session.done
-    assert told["signals"] == told["of"] > 1000 and told["sums"] > 100, session.done
+    assert told["signals"] == told["of"] > 300 and told["sums"] > 100, session.done
     assert profiler.within(session.seconds(19), session.done.cpu_seconds, 0.03, 0.2), (session.seconds(19), session.done)
     print(f"{mode}: {' '.join(re.findall(r'stops=[^ ]+|own=[^ ]+', session.done.err))}; a sum took {told['took'] / 1000:.0f} µs (median)")
     if mode == "few":  # of threads that run for less than a sample each most have none

@@ -171,7 +171,7 @@ def task_seconds(pid, task):
     return int(Path(f"/proc/{pid}/task/{task}/schedstat").read_text().split()[0]) / 1e9
 
 
-@pytest.mark.parametrize("threads,busy", [(1000, 0), (200, 0), (1000, 1)])
+@pytest.mark.parametrize("threads,busy", [(1000, 0), (1000, 1)])
 @pytest.mark.parametrize("mode", MODES)
 def test_a_pool_of_idle_threads_has_what_it_used(mode, threads, busy, pillion, work, workdir):
     """Each thread runs half a millisecond about once a second: few have a sample, together they use half a core."""

@@ -223,7 +223,7 @@ def test_all_processes_of_the_namespace(pillion, program, workdir):
     for name in ("first", "second"):
         assert session.seconds(comm=name) > 0.2, session.col.comms()
         spinning = sum(stack.count for stack in session.col.stacks if stack.comm == name and "spin" in stack.frames)
-        assert spinning / 99 > 0.7 * session.seconds(comm=name)
+        assert spinning / 99 > 0.5 * session.seconds(comm=name)  # its first moments are before it is found
 
 
 def test_a_real_server_under_load(pillion, workdir):

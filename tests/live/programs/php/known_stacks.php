@@ -87,7 +87,8 @@ function generators() {
     }
     $by_hand = numbers(); $by_hand->current(); // making one runs it a little
     $by_hand->next();
-    $by_hand->send(1);
+    $sent = numbers(); $sent->current();
+    $sent->send(1); // each resumption comes to a burn(), or the moment of it would be a stack that is told nowhere
     iterator_to_array(numbers(), false);
 }
 
