@@ -46,7 +46,7 @@ HALVES = ("test_python.py", "test_trees.py", "test_node.py", "test_truth.py", "t
           "test_python_servers.py", "test_node_runc.py", "test_budget.py", "test_names.py", "test_interpreters_runc.py", "test_stacks.py",
           "test_stops_runc.py", "test_ladder.py", "test_foreign.py", "test_signals.py", "test_events.py", "test_endings_runc.py",
           "test_ruby_servers.py", "test_detach.py", "test_deploy.py", "test_traps.py", "test_runc.py", "test_memory_runc.py",
-          "test_workloads.py", "test_usage_runc.py", "test_confine.py", "test_python_runc.py", "test_runsc.py")
+          "test_workloads.py", "test_usage_runc.py", "test_confine.py", "test_python_runc.py")
 PARTS = {"guests": GUESTS, "easy": EASY, "plain": PLAIN, "waits": WAITS, "halves": HALVES, "units": (), "units-that-measure": (), "rest": ()}
 
 
