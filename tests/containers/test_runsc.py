@@ -104,37 +104,41 @@ def test_stacks_that_never_were_are_not_kept(inside):
     assert kept > 50 and counts["wrong"] <= max(0.03 * kept, 1), counts
 
 
-def test_a_sidecar_reads_what_begins_in_the_other_containers_of_its_pod(workdir, pillion, repository):
-    """Its own root has nothing but pillion: all that is told of the others comes from their roots."""
-    small = container.scratch(workdir / "scratch", pillion)
+@pytest.fixture
+def small(workdir, pillion):
+    """A root that has nothing but pillion."""
+    return container.scratch(workdir / "scratch", pillion)
+
+
+@pytest.fixture
+def pod():
     try:
-        pod = gvisor.pod()
+        made = gvisor.pod()
     except gvisor.Unavailable as reason:
         pytest.skip(str(reason))
-    with pod:
-        beside = pod.start(["/pillion", "-a", "-c", "--max-cpu", "100", "-o", "/out"], base=small,
-                           mounts=[(small / "out", "/out", "rw")], capabilities=RIGHTS)
-        process.until(lambda: "profiles all processes" in beside.err, 20, lambda: beside.err)
-        done = pod.start(["/usr/bin/python3", "/mnt/shares.py", "2", "1"], mounts=[(repository / PROGRAMS, "/mnt", "ro")]).finish(40)
-        assert done.status == 0, done
-        pod.signal(beside, "TERM")
-        session = profiler.Session(beside.finish(20), small / "out")
+    with made:
+        yield made
+
+
+def test_a_sidecar_reads_what_begins_in_the_other_containers_of_its_pod(pod, small, repository):
+    """Its own root has nothing but pillion: all that is told of the others comes from their roots."""
+    beside = pod.start(["/pillion", "-a", "-c", "--max-cpu", "100", "-o", "/out"], base=small,
+                       mounts=[(small / "out", "/out", "rw")], capabilities=RIGHTS)
+    process.until(lambda: "profiles all processes" in beside.err, 20, lambda: beside.err)
+    done = pod.start(["/usr/bin/python3", "/mnt/shares.py", "2", "1"], mounts=[(repository / PROGRAMS, "/mnt", "ro")]).finish(40)
+    assert done.status == 0, done
+    pod.signal(beside, "TERM")
+    session = profiler.Session(beside.finish(20), small / "out")
     names = {frame.name for stack in pystacks.of_col(session) for frame in stack.python}
     print(names, session.done.err)
     assert session.done.status == 0 and {"main", "fifty", "thirty", "twenty"} <= names, session.done
     assert not [word for word in FALSE if word in session.done.err], session.done
 
 
-def test_a_sidecar_without_the_right_tells_what_to_add(workdir, pillion, repository):
+def test_a_sidecar_without_the_right_tells_what_to_add(pod, small, repository):
     """Each container has a user namespace of its own there, and mappings are shown to everybody."""
-    small = container.scratch(workdir / "scratch", pillion)
-    try:
-        pod = gvisor.pod()
-    except gvisor.Unavailable as reason:
-        pytest.skip(str(reason))
-    with pod:
-        pod.start(["/usr/bin/python3", "/mnt/shares.py", "20"], mounts=[(repository / PROGRAMS, "/mnt", "ro")])
-        done = pod.start(["/pillion", "-a", "-d", "2", "-o", "/out"], base=small, mounts=[(small / "out", "/out", "rw")]).finish(20)
+    pod.start(["/usr/bin/python3", "/mnt/shares.py", "20"], mounts=[(repository / PROGRAMS, "/mnt", "ro")])
+    done = pod.start(["/pillion", "-a", "-d", "2", "-o", "/out"], base=small, mounts=[(small / "out", "/out", "rw")]).finish(20)
     assert re.search(r"\(python3\) may not be looked into: it is in another user namespace, .*; add SYS_PTRACE", done.err), done
     assert not [word for word in FALSE if word in done.err.replace("SYS_PTRACE", "")], done
 
