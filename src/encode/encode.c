@@ -49,6 +49,15 @@ unsigned encoder_defaults(void)
     return bits;
 }
 
+unsigned encoders_of_moments(void)
+{
+    unsigned bits = 0;
+    for (size_t i = 0; encoders[i] != NULL; i++) {
+        bits |= encoders[i]->shows_moments ? 1u << i : 0;
+    }
+    return bits;
+}
+
 /* How long the format's ending of `path` is, 0 without one. */
 static size_t ending_of(struct str path, const struct encoder *encoder)
 {

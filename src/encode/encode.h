@@ -26,6 +26,7 @@ struct encoder {
     bool by_default;        /* windows leave it unless --format says otherwise */
     bool is_page;           /* the one for people to open */
     bool is_read;           /* profile_read takes it */
+    bool shows_moments;     /* it tells when samples were taken (profile/moments.h) */
     bool is_cpu_alone;      /* of waiting and other events it holds nothing */
     enum fit_apart apart;   /* of what is dropped */
     fit_write *write;       /* all stacks; rules may be null */
@@ -40,6 +41,9 @@ extern const struct encoder *const encoders[];
 /* The bit of the one of this name, which there has to be; those that are written by default. */
 unsigned encoder_bit(const char *name);
 unsigned encoder_defaults(void);
+
+/* Those that show moments. */
+unsigned encoders_of_moments(void);
 
 /* Null when no format has this name, or this ending. */
 const struct encoder *encoder_by_name(struct str name);

@@ -39,6 +39,7 @@ static bool copy_tables(struct fit *fit, const struct profile *p, uint32_t dropp
     struct profile *view = &fit->view;
     *view = *p;
     memset(&view->samples, 0, sizeof view->samples);
+    memset(&view->moments, 0, sizeof view->moments); /* they name p's samples */
     memset(&view->waits, 0, sizeof view->waits);
     memset(&view->occurrences, 0, sizeof view->occurrences);
     memset(&view->threads, 0, sizeof view->threads);

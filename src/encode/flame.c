@@ -723,6 +723,7 @@ const struct encoder encoder_html = {
     .link = "last_flamegraph.html",
     .by_default = true,
     .is_page = true,
+    .shows_moments = true,
     .apart = FIT_BY_THREAD,
     .write = write_row,
 };

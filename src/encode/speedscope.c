@@ -232,6 +232,7 @@ const struct encoder encoder_speedscope = {
     .mime = "application/json",
     .description = "for speedscope",
     .link = "last_profile.speedscope.json",
+    .shows_moments = true,
     .apart = FIT_BY_THREAD,
     .write = write_row,
 };

@@ -4,6 +4,8 @@
  */
 #include "profile/merge.h"
 
+#include "base/time.h"
+
 #include <stdlib.h>
 
 static void earliest(uint64_t *into, uint64_t other)
@@ -95,7 +97,8 @@ uint32_t profile_named_frame(struct profile *p, const struct frame *frame)
 struct merge {
     struct profile *into;
     const struct profile *from;
-    uint32_t *strings, *modules, *frames, *processes, *threads, *nodes;
+    uint32_t *strings, *modules, *frames, *processes, *threads, *nodes, *samples;
+    uint64_t later_ns; /* by so much than `into` it began */
     uint32_t events[PROFILE_EVENTS_MAX];
 };
 
@@ -182,7 +185,15 @@ static void add_samples(struct merge *m)
     for (uint32_t i = 1; i < m->from->samples.len; i++) {
         const struct sample *sample = &m->from->samples.at[i];
         uint32_t thread = m->threads[sample->thread];
-        profile_add(m->into, thread, m->nodes[sample->node], sample->cpu_ns, sample->count);
+        m->samples[i] = profile_add(m->into, thread, m->nodes[sample->node], sample->cpu_ns, sample->count);
+    }
+    vec_each(&m->from->moments.list, moment)
+    {
+        uint32_t sample = m->samples[moment->sample];
+        if (sample != 0) {
+            moments_add(&m->into->moments, sample, m->later_ns + moment->step * m->from->moments.step_ns,
+                        moment->weight * NS_PER_US);
+        }
     }
     vec_each(&m->from->waits, wait)
     {
@@ -210,9 +221,25 @@ static uint32_t event_of(struct merge *m, const struct event_type *type)
     return id;
 }
 
+/* The earlier of both is the beginning of what they are together. Only the first that has moments brings them to a
+ * profile that has none. */
+static void join_moments(struct merge *m)
+{
+    struct profile *into = m->into;
+    uint64_t there_ns = into->meta.start_wall_ns, here_ns = m->from->meta.start_wall_ns;
+    if (m->from->moments.list.len > 0 && into->moments.most == 0) {
+        profile_keep_moments(into, 0);
+    }
+    if (there_ns != 0 && here_ns != 0 && here_ns < there_ns) {
+        moments_shift(&into->moments, there_ns - here_ns);
+    }
+    m->later_ns = there_ns != 0 && here_ns > there_ns ? here_ns - there_ns : 0;
+}
+
 static void add_meta(struct merge *m)
 {
     struct profile_meta meta = m->from->meta;
+    join_moments(m);
     meta.service = string_of(m, meta.service);
     meta.host = string_of(m, meta.host);
     meta.mode = string_of(m, meta.mode);
@@ -246,7 +273,7 @@ static void add_all(struct merge *m)
 bool profile_merge(struct profile *into, const struct profile *from, struct err *err)
 {
     size_t counts[] = {from->strings.len, from->modules.len, from->frames.len,
-                       from->processes.len, from->threads.len, from->nodes.len};
+                       from->processes.len, from->threads.len, from->nodes.len, from->samples.len};
     size_t all = 0;
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
         all += counts[i] + 1;
@@ -256,7 +283,7 @@ bool profile_merge(struct profile *into, const struct profile *from, struct err 
         return err_set(err, ERR_MEMORY, 0, "no memory to merge %zu ids", all);
     }
     struct merge m = {.into = into, .from = from};
-    uint32_t **tables[] = {&m.strings, &m.modules, &m.frames, &m.processes, &m.threads, &m.nodes};
+    uint32_t **tables[] = {&m.strings, &m.modules, &m.frames, &m.processes, &m.threads, &m.nodes, &m.samples};
     uint32_t *next = ids;
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
         *tables[i] = next;

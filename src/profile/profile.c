@@ -4,7 +4,7 @@
 #include "profile/profile.h"
 
 
-enum { NEED_SHARE = 8 };
+enum { NEED_SHARE = 8, MOMENTS_SHARE = 8 };
 
 static uint64_t mix(uint64_t a, uint64_t b)
 {
@@ -149,7 +149,8 @@ size_t profile_bytes(const struct profile *p)
            p->modules.len * sizeof *p->modules.at + p->frames.len * sizeof *p->frames.at +
            p->processes.len * sizeof *p->processes.at + p->threads.len * sizeof *p->threads.at +
            p->nodes.len * sizeof *p->nodes.at +
-           p->samples.len * sizeof *p->samples.at + p->waits.len * sizeof *p->waits.at +
+           p->samples.len * sizeof *p->samples.at +
+           p->moments.list.len * sizeof *p->moments.list.at + p->waits.len * sizeof *p->waits.at +
            p->occurrences.len * sizeof *p->occurrences.at;
 }
 
@@ -218,7 +219,7 @@ bool profile_init(struct profile *p, size_t max_bytes, struct err *err)
 static void release_ids(struct profile *p)
 {
     map_release(&p->wait_ids);
-    map_release(&p->label_ids);
+    map_release(&p->label_texts.ids);
     intern_release(&p->string_ids);
     intern_release(&p->module_ids);
     intern_release(&p->frame_ids);
@@ -237,6 +238,7 @@ void profile_release(struct profile *p)
     vec_release(&p->threads);
     vec_release(&p->nodes);
     vec_release(&p->samples);
+    vec_release(&p->moments.list);
     vec_release(&p->waits);
     vec_release(&p->event_types);
     vec_release(&p->occurrences);
@@ -253,6 +255,7 @@ void profile_clear(struct profile *p)
     /* element 0 of each array stays as it is */
     p->strings.len = p->modules.len = p->frames.len = p->processes.len = 1;
     p->threads.len = p->nodes.len = p->samples.len = 1;
+    moments_begin(&p->moments, 0, 0);
     vec_clear(&p->waits);
     p->watches_waits = false;
     map_clear(&p->wait_ids);
@@ -261,8 +264,8 @@ void profile_clear(struct profile *p)
     for (unsigned i = 0; i < PROFILE_EVENTS_MAX; i++) {
         map_clear(&p->occurrence_ids[i]);
     }
-    map_clear(&p->label_ids);
-    memset(p->label_values, 0, sizeof p->label_values);
+    map_clear(&p->label_texts.ids);
+    memset(p->label_texts.count, 0, sizeof p->label_texts.count);
     intern_clear(&p->string_ids);
     intern_clear(&p->module_ids);
     intern_clear(&p->frame_ids);
@@ -287,6 +290,7 @@ void profile_shrink(struct profile *p)
     vec_shrink(&p->threads);
     vec_shrink(&p->nodes);
     vec_shrink(&p->samples);
+    vec_shrink(&p->moments.list);
     vec_shrink(&p->waits);
     vec_shrink(&p->occurrences);
     release_ids(p);
@@ -357,18 +361,18 @@ static uint32_t own_labels(struct profile *p, struct str text)
 static uint32_t label_text(struct profile *p, enum profile_label label, struct str text)
 {
     uint32_t id = profile_find_string(p, text);
-    if (id != 0 && map_find(&p->label_ids, (uint64_t)(label + 1) << 32 | id) != NULL) {
+    if (id != 0 && map_find(&p->label_texts.ids, (uint64_t)(label + 1) << 32 | id) != NULL) {
         return id;
     }
     bool is_own = label == PROFILE_LABEL_OWN;
-    if (p->label_values[label] == (is_own ? PROFILE_LABEL_OWN_VALUES : PROFILE_LABEL_VALUES)) {
+    if (p->label_texts.count[label] == (is_own ? PROFILE_LABEL_OWN_VALUES : PROFILE_LABEL_VALUES)) {
         return is_own ? own_labels(p, STR("labels\0(other)\0")) : profile_cstring(p, "(other)");
     }
     id = is_own ? own_labels(p, text) : profile_string(p, text);
-    if (id == 0 || !map_put(&p->label_ids, (uint64_t)(label + 1) << 32 | id, 1)) {
+    if (id == 0 || !map_put(&p->label_texts.ids, (uint64_t)(label + 1) << 32 | id, 1)) {
         return 0;
     }
-    p->label_values[label]++;
+    p->label_texts.count[label]++;
     return id;
 }
 
@@ -501,8 +505,9 @@ uint32_t profile_child(struct profile *p, uint32_t parent, uint32_t frame)
     return INTERN(p, nodes, node_ids, node_ops, hash_node(&key), &key);
 }
 
-static void add_sample(struct profile *p, bool room, uint32_t thread, uint32_t node,
-                       uint64_t cpu_ns, uint64_t count)
+/* Its id; 0: there is no room. */
+static uint32_t add_sample(struct profile *p, bool room, uint32_t thread, uint32_t node,
+                           uint64_t cpu_ns, uint64_t count)
 {
     struct sample key = {.thread = thread, .node = node};
     uint64_t hash = hash_sample(&key);
@@ -516,6 +521,7 @@ static void add_sample(struct profile *p, bool room, uint32_t thread, uint32_t n
             profile_account(p, thread, ACCOUNT_LOST, cpu_ns);
         }
     }
+    return id;
 }
 
 void profile_add_wait(struct profile *p, uint32_t thread, uint32_t node, uint64_t wait_ns)
@@ -537,14 +543,28 @@ void profile_add_wait(struct profile *p, uint32_t thread, uint32_t node, uint64_
     *wait = (struct wait){thread, node, wait_ns};
 }
 
-void profile_add(struct profile *p, uint32_t thread, uint32_t node, uint64_t cpu_ns, uint64_t count)
+uint32_t profile_add(struct profile *p, uint32_t thread, uint32_t node, uint64_t cpu_ns, uint64_t count)
 {
     if (node == 0) {
         p->dropped += count;
         profile_account(p, thread, ACCOUNT_LOST, cpu_ns);
-        return;
+        return 0;
     }
-    add_sample(p, has_room(p), thread, node, cpu_ns, count);
+    return add_sample(p, has_room(p), thread, node, cpu_ns, count);
+}
+
+void profile_add_at(struct profile *p, uint32_t thread, uint32_t node, uint64_t cpu_ns, uint64_t count,
+                    uint64_t time_ns)
+{
+    uint32_t id = profile_add(p, thread, node, cpu_ns, count);
+    if (id != 0) {
+        moments_add(&p->moments, id, time_ns, cpu_ns);
+    }
+}
+
+void profile_keep_moments(struct profile *p, uint64_t origin_ns)
+{
+    moments_begin(&p->moments, origin_ns, p->max_bytes / MOMENTS_SHARE / sizeof *p->moments.list.at);
 }
 
 /* What is lost must be reported even when the budget is used up: the account's name is static text, and
@@ -566,7 +586,7 @@ void profile_account(struct profile *p, uint32_t thread, enum account account, u
 {
     uint32_t node = cpu_ns == 0 ? 0 : account_node(p, account);
     if (node != 0) {
-        add_sample(p, true, thread, node, cpu_ns, 0);
+        (void)add_sample(p, true, thread, node, cpu_ns, 0);
     }
 }
 
@@ -650,6 +670,11 @@ void profile_forget_samples(struct profile *p, uint32_t process)
         if (s->count > 0 && p->threads.at[s->thread].process == process) {
             s->cpu_ns = s->count = 0;
         }
+    }
+    vec_each(&p->moments.list, moment)
+    {
+        bool is_of_it = p->threads.at[p->samples.at[moment->sample].thread].process == process;
+        moment->weight = is_of_it && moment->sample >= p->processes.at[process].settled ? 0 : moment->weight;
     }
 }
 

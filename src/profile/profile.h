@@ -20,6 +20,8 @@
  *     sum of all samples = cpu_ns of the process (utime + stime of the window).
  * profile_account adds such a sample.
  *
+ * When samples were taken is kept beside them where somebody wants to know it (moments.h).
+ *
  * Call order. profile_init; per sample profile_process, profile_thread, profile_module,
  * profile_frame, profile_child…, profile_add; fill `meta` and process.cpu_ns; hand the whole struct
  * over; naming; encoders read it (they never change it); profile_clear or profile_release.
@@ -41,6 +43,7 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "profile/language.h"
+#include "profile/moments.h"
 #include "profile/runtime_profile.h"
 
 /* CPU time that is known to have been used but whose stack is not known. */
@@ -270,6 +273,12 @@ struct profile_meta {
     uint64_t window;          /* of the run: 1, 2 …; 0: not known, or of several */
 };
 
+/* What labels have been so far. */
+struct profile_label_texts {
+    struct map ids; /* label and text -> 1 */
+    uint32_t count[PROFILE_LABELS];
+};
+
 struct profile {
     struct profile_meta meta;
     struct runtime_profiles of_runtimes; /* of the same window */
@@ -281,13 +290,13 @@ struct profile {
     VEC(struct node) nodes;
     VEC(struct sample) samples;
     VEC(struct wait) waits; /* from 0; empty unless waiting threads are profiled */
+    struct moments moments; /* of samples; none are kept before profile_keep_moments */
     bool watches_waits;     /* they are, though perhaps none waits: views of wall time are wanted */
     struct map wait_ids;
     VEC(struct event_type) event_types;    /* from 0; empty unless other events are sampled */
     VEC(struct occurrence) occurrences;    /* from 0 */
     struct map occurrence_ids[PROFILE_EVENTS_MAX];
-    struct map label_ids;   /* label and text -> 1 */
-    uint32_t label_values[PROFILE_LABELS];
+    struct profile_label_texts label_texts;
     struct intern string_ids, module_ids, frame_ids, process_ids, thread_ids, node_ids, sample_ids;
     struct arena text;
     size_t max_bytes;
@@ -380,9 +389,17 @@ size_t profile_expand(const struct profile *p, uint32_t frame,
  * gives 0. */
 uint32_t profile_child(struct profile *p, uint32_t parent, uint32_t frame);
 
-/* Adds a sample. Node 0 counts as dropped and goes to "[lost]". */
-void profile_add(struct profile *p, uint32_t thread, uint32_t node, uint64_t cpu_ns,
-                 uint64_t count);
+/* Adds a sample. Node 0 counts as dropped and goes to "[lost]". Its place in samples; 0: it did not fit. */
+uint32_t profile_add(struct profile *p, uint32_t thread, uint32_t node, uint64_t cpu_ns,
+                     uint64_t count);
+
+/* The same, taken at this time (moments.h). */
+void profile_add_at(struct profile *p, uint32_t thread, uint32_t node, uint64_t cpu_ns, uint64_t count,
+                    uint64_t time_ns);
+
+/* From here on when samples are taken is kept, in steps that begin at origin_ns; at most an eighth of max_bytes goes
+ * to that, and counts against the bound. Until profile_clear. */
+void profile_keep_moments(struct profile *p, uint64_t origin_ns);
 
 /* Adds time spent waiting. What does not fit is dropped: it is part of no sum. */
 void profile_add_wait(struct profile *p, uint32_t thread, uint32_t node, uint64_t wait_ns);

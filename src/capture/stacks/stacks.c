@@ -144,7 +144,7 @@ void stacks_add(struct stacks *s, struct profile *p, const struct record *sample
         struct halves halves = split(sample);
         node = collapse(s, p, &halves, 0, &node) ? node : 0;
     }
-    profile_add(p, labels_thread(p, thread, caught), node, sample->as.sample.period_ns, 1);
+    profile_add_at(p, labels_thread(p, thread, caught), node, sample->as.sample.period_ns, 1, sample->time_ns);
     (void)profile_need(p, needed);
     target->account.sampled_ns += sample->as.sample.period_ns;
     if (sample->time_ns > target->account.read_ns && !sample->as.sample.of_burst) {
@@ -251,7 +251,7 @@ static void add_read(struct stacks *s, struct profile *p, struct target *target,
     bool fits = stacks_add_both(s, p, &node), needed = profile_need(p, true);
     fits = fits || collapse(s, p, &none, s->scratch->runtime[0], &node);
     uint32_t thread = targets_thread_id(s->targets, p, target, caught->tid);
-    profile_add(p, labels_thread(p, thread, caught), fits ? node : 0, caught->weight_ns, 1);
+    profile_add_at(p, labels_thread(p, thread, caught), fits ? node : 0, caught->weight_ns, 1, caught->start_ns);
     (void)profile_need(p, needed);
 }
 
@@ -293,7 +293,7 @@ static void add_held(struct stacks *s, struct profile *p, struct target *target,
     const struct halves none = {0};
     node = node != 0 || collapse(s, p, &none, 0, &node) ? node : 0;
     uint32_t thread = targets_thread_id(s->targets, p, target, caught->tid);
-    profile_add(p, labels_thread(p, thread, caught), node, caught->weight_ns, 1);
+    profile_add_at(p, labels_thread(p, thread, caught), node, caught->weight_ns, 1, caught->start_ns);
     (void)profile_need(p, needed);
     target->account.sampled_ns += caught->weight_ns;
     s->samples++;

@@ -4,6 +4,7 @@
  */
 #include "capture/window/windows.h"
 #include "base/time.h"
+#include "encode/encode.h"
 #include "os/clock.h"
 #include "os/proc.h"
 
@@ -39,6 +40,9 @@ void windows_begin(struct windows *w)
     window->start_ns = clock_mono_ns();
     window->start_wall_ns = clock_wall_ns();
     window->lost_records = window->broken_calls = 0;
+    if ((w->shared->settings->output.formats & encoders_of_moments()) != 0) {
+        profile_keep_moments(window->profile, window->start_ns);
+    }
 }
 
 uint64_t windows_due_ns(const struct window *window, uint64_t window_ns, bool publisher_is_ready)
