@@ -76,7 +76,11 @@ $(OUT)/pillion: $(OUT)/pillion.debug
 	@size=$$(stat -c %s $@); printf '  %-7s %s, %d bytes\n' BUILT $@ $$size; \
 		[ $$size -le 2097152 ] || { echo 'pillion is larger than 2 MB' >&2; exit 1; }
 
-$(OUT)/pillion.debug: $(objects) $(MUSL_LIB) $(call vendor_archives,$(OUT)) $(OUT)/objects.list
+$(LINKER_FOLDER)/ld.lld:
+	@mkdir -p $(@D)
+	$(Q)ln -sf "$$(command -v ld.lld)" $@
+
+$(OUT)/pillion.debug: $(if $(filter aarch64,$(ARCH)),$(LINKER_FOLDER)/ld.lld) $(objects) $(MUSL_LIB) $(call vendor_archives,$(OUT)) $(OUT)/objects.list
 	$(call say,LINK,$@)
 	$(Q)$(TARGET_CC) $(TARGET_LDFLAGS) -Wl,-Map=$(OUT)/pillion.map -o $@ $(objects) $(call vendor_archives,$(OUT))
 
