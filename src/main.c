@@ -4,6 +4,7 @@
 #include "cli/help.h"
 #include "cli/install.h"
 #include "cli/render.h"
+#include "cli/report.h"
 #include "cli/say.h"
 #include "cli/upload.h"
 #include "cli/version.h"
@@ -35,6 +36,7 @@ static bool starts_command(const struct request *request)
 
 static int (*const commands[COMMAND_COUNT])(const struct request *) = {
     [COMMAND_RUN] = profile,
+    [COMMAND_REPORT] = report_run,
     [COMMAND_DOCTOR] = doctor_run,
     [COMMAND_RENDER] = render_run,
     [COMMAND_UPLOAD] = upload_run,

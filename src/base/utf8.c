@@ -91,3 +91,31 @@ void utf8_add(struct buf *out, struct str text)
         utf8_put(out, utf8_take(&text));
     }
 }
+
+bool utf8_is_control(uint32_t c)
+{
+    return c < 0x20 || (c >= 0x7f && c <= 0x9f);
+}
+
+/* flame.js has the same list. */
+bool utf8_is_invisible(uint32_t c)
+{
+    return (c >= 0x200b && c <= 0x200f) || (c >= 0x2028 && c <= 0x202e) || (c >= 0x2060 && c <= 0x206f) || c == 0x061c ||
+           c == 0x00ad || c == 0xfeff || (c >= 0xfff9 && c <= 0xfffb);
+}
+
+void utf8_visible(struct buf *out, struct str text)
+{
+    while (text.len > 0) {
+        const char *from = text.ptr;
+        uint32_t c = utf8_take(&text);
+        size_t used = (size_t)(text.ptr - from);
+        if ((c == REPLACEMENT && used == 1) || utf8_is_control(c)) {
+            buf_printf(out, "\\x%02x", used == 1 ? (unsigned char)*from : (unsigned)c);
+        } else if (utf8_is_invisible(c)) {
+            buf_printf(out, "\\u%04x", (unsigned)c);
+        } else {
+            buf_add(out, from, used);
+        }
+    }
+}

@@ -20,6 +20,16 @@ bool utf8_valid(struct str text);
 /* Appends `text` with malformed bytes replaced. */
 void utf8_add(struct buf *out, struct str text);
 
+/* C0, DEL and C1: what moves a terminal's cursor. */
+bool utf8_is_control(uint32_t character);
+
+/* Shows nothing itself but changes how others are shown: bidirectional controls, separators, characters of no width. */
+bool utf8_is_invisible(uint32_t character);
+
+/* Appends `text` so that a person sees all of it: control characters and malformed bytes are "\x1b", invisible ones
+ * "\u202e". */
+void utf8_visible(struct buf *out, struct str text);
+
 /* Appends one character, at most U+10FFFF. */
 void utf8_put(struct buf *out, uint32_t character);
 

@@ -3,6 +3,8 @@
 #include <string.h>
 
 const struct command_info command_table[COMMAND_COUNT] = {
+    [COMMAND_REPORT] = {"report", "FILE... [--top N] [--json]",
+                        "print the heaviest functions and paths of saved profiles"},
     [COMMAND_DOCTOR] = {"doctor", "[-p PID] [--json]",
                         "what works here, what does not, and what to change"},
     [COMMAND_RENDER] = {"render", "FILE... -o OUT [--diff BASE]",

@@ -17,6 +17,7 @@
 
 #define ANY COMMAND_ALL
 #define RENDER COMMAND_BIT(COMMAND_RENDER)
+#define REPORT COMMAND_BIT(COMMAND_REPORT)
 #define DOCTOR COMMAND_BIT(COMMAND_DOCTOR)
 #define RUN (COMMAND_BIT(COMMAND_RUN) | DOCTOR)
 #define UPLOAD COMMAND_BIT(COMMAND_UPLOAD)
@@ -33,6 +34,7 @@ const char *const option_group_title[GROUP_COUNT] = {
     [GROUP_TALK] = "Log and messages",
     [GROUP_BACKEND] = "Back ends",
     [GROUP_TLS] = "TLS and spool",
+    [GROUP_REPORT] = "pillion report",
     [GROUP_RENDER] = "pillion render",
     [GROUP_DOCTOR] = "pillion doctor",
     [GROUP_UPLOAD] = "pillion upload",
@@ -414,6 +416,9 @@ const struct option option_table[] = {
      .help = "at most this much, and at most a tenth of the free space"},
 
     /* pillion's own commands */
+    {.name = "top", .value = "N", .kind = KIND_NUMBER, .group = GROUP_REPORT, .commands = REPORT,
+     .at = AT(report_top), .min = 1, .max = 1000, .fallback = "10", .unit = "rows",
+     .help = "functions, paths and processes to print"},
     {.name = "output", .letter = 'o', .value = "OUT", .kind = KIND_PATH, .group = GROUP_RENDER,
      .commands = RENDER, .at = AT(render_output), .shown = "",
      .help = "file to write, its format by its extension (help output); - is standard output, "
@@ -422,7 +427,7 @@ const struct option option_table[] = {
      .commands = RENDER, .at = AT(render_format), .choice_at = file_format, .shown = "",
      .help = "its format, whatever the extension, one of"},
     {.name = "type", .value = "NAME", .kind = KIND_TEXT, .group = GROUP_RENDER,
-     .commands = RENDER, .at = AT(render_type), .shown = "cpu, in pages all",
+     .commands = RENDER | REPORT, .at = AT(render_type), .shown = "cpu, in pages all",
      .help = "a value of a pprof or jfr file, such as off_cpu; any other name lists them"},
     {.name = "diff", .value = "BASE", .kind = KIND_PATH, .group = GROUP_RENDER,
      .commands = RENDER, .at = AT(diff_base), .shown = "",
@@ -430,7 +435,7 @@ const struct option option_table[] = {
     {.name = "dry-run", .kind = KIND_FLAG, .group = GROUP_UPLOAD, .commands = UPLOAD,
      .at = AT(dry_run), .shown = "",
      .help = "print requests with secrets masked; send nothing"},
-    {.name = "json", .kind = KIND_FLAG, .group = GROUP_DOCTOR, .commands = DOCTOR, .at = AT(json),
+    {.name = "json", .kind = KIND_FLAG, .group = GROUP_DOCTOR, .commands = DOCTOR | REPORT, .at = AT(json),
      .shown = "", .help = "print one JSON object"},
 };
 const size_t option_count = sizeof option_table / sizeof option_table[0];

@@ -56,6 +56,7 @@ enum option_group {
     GROUP_TALK,
     GROUP_BACKEND,
     GROUP_TLS,
+    GROUP_REPORT,
     GROUP_RENDER,
     GROUP_DOCTOR,
     GROUP_UPLOAD,

@@ -9,8 +9,6 @@
 #include "encode/value.h"
 #include "os/file.h"
 
-#define PROFILE_MAX_BYTES (UINT64_C(4) << 30)
-
 /* The encoder that is wanted, or a null pointer and the sentence why there is none. */
 static const struct encoder *choose_encoder(const struct request *request, struct err *err)
 {
@@ -43,7 +41,7 @@ static bool load(struct profile *p, const char *path, const char *type, struct e
     struct err why;
     struct collapsed_damage damage = {0};
     buf_init(&file, RENDER_INPUT_MAX_BYTES);
-    bool ok = file_read_all(path, RENDER_INPUT_MAX_BYTES, &file, err);
+    bool ok = file_read_all(strcmp(path, "-") == 0 ? "/dev/stdin" : path, RENDER_INPUT_MAX_BYTES, &file, err);
     if (ok && !(type == all_types ? profile_read_whole(p, buf_slice(&file), &damage, &why)
                                   : profile_read_type(p, buf_slice(&file), str_of(type), &damage, &why)))
         ok = err_set(err, why.kind, why.number, "%.200s: %s", path, why.text);
@@ -54,8 +52,7 @@ static bool load(struct profile *p, const char *path, const char *type, struct e
     return ok;
 }
 
-static bool load_all(struct profile *p, char *const *paths, size_t count, const char *type,
-                     struct err *err)
+bool render_load(struct profile *p, char *const *paths, size_t count, const char *type, struct err *err)
 {
     for (size_t i = 0; i < count; i++)
         if (!load(p, paths[i], type, err))
@@ -96,10 +93,10 @@ static bool render_compared(const struct request *request, const struct encoder 
                             struct profile *p, struct err *err)
 {
     struct profile base;
-    if (!profile_init(&base, PROFILE_MAX_BYTES, err))
+    if (!profile_init(&base, RENDER_PROFILE_MAX_BYTES, err))
         return false;
     char *const path = (char *)request->diff_base;
-    bool ok = load_all(&base, &path, 1, request->render_type, err) &&
+    bool ok = render_load(&base, &path, 1, request->render_type, err) &&
               is_comparable(p, &base, err) &&
               save(request, encoder, p, &base, err);
     profile_release(&base);
@@ -109,10 +106,10 @@ static bool render_compared(const struct request *request, const struct encoder 
 static bool render(const struct request *request, const struct encoder *encoder, struct err *err)
 {
     struct profile p;
-    if (!profile_init(&p, PROFILE_MAX_BYTES, err))
+    if (!profile_init(&p, RENDER_PROFILE_MAX_BYTES, err))
         return false;
     bool is_open = encoder->is_page && !request->render_type && !request->diff_base;
-    bool ok = load_all(&p, request->words, request->word_count, is_open ? all_types : request->render_type, err);
+    bool ok = render_load(&p, request->words, request->word_count, is_open ? all_types : request->render_type, err);
     if (ok && request->diff_base)
         ok = render_compared(request, encoder, &p, err);
     else if (ok)

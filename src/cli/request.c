@@ -596,6 +596,7 @@ static bool resolve_target(struct request *out, struct err *err)
 static void hint_at_command(struct settings *s)
 {
     static const char *const hints[COMMAND_COUNT] = {
+        [COMMAND_REPORT] = "did you mean: pillion report?",
         [COMMAND_DOCTOR] = "did you mean: pillion doctor?",
         [COMMAND_RENDER] = "did you mean: pillion render?",
         [COMMAND_UPLOAD] = "did you mean: pillion upload?",
@@ -697,6 +698,8 @@ static bool resolve_own(struct request *out, struct err *err)
     switch (out->command) {
     case COMMAND_UPLOAD:
         out->settings.scope.mode = TARGET_ALL; /* there is no command to be named after */
+        return out->word_count > 0 || wrong_count(out, err);
+    case COMMAND_REPORT:
         return out->word_count > 0 || wrong_count(out, err);
     case COMMAND_RENDER:
         return (out->word_count > 0 && out->render_output) || wrong_count(out, err);

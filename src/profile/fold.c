@@ -305,7 +305,9 @@ static bool make_tops(struct builder *b, enum fold_top top)
     for (size_t i = 1; ok && i < b->profile->samples.len; i++) {
         uint32_t id = b->profile->samples.at[i].thread;
         struct thread thread = b->profile->threads.at[id];
-        if (b->top_of[id] == UNUSED) {
+        if (top == FOLD_TOGETHER) {
+            b->top_of[id] = 0;
+        } else if (b->top_of[id] == UNUSED) {
             uint32_t node = top == FOLD_BY_COMM ? top_by_comm(b, &ids, &thread)
                                                 : top_by_process(b, &ids, &thread);
             ok = node != 0;
@@ -530,7 +532,7 @@ static bool build(struct builder *b, enum fold_top top)
         return false;
     }
     size_t tops = b->fold->nodes.len;
-    for (size_t i = 1; i < tops; i++) {
+    for (size_t i = top == FOLD_TOGETHER ? 0 : 1; i < tops; i++) {
         if (!fold_top(b, (uint32_t)i)) {
             return false;
         }

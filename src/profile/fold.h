@@ -11,7 +11,7 @@
  * profile does not know pids "comm (container)" or "comm", then, only where it differs from the
  * process's name, the thread's name. FOLD_BY_COMM puts the container name (only when not empty) and
  * the thread's comm, as collapsed files do. These extra levels have kind FOLD_KIND_PROCESS,
- * _THREAD, _CONTAINER.
+ * _THREAD, _CONTAINER. FOLD_TOGETHER has no such level: the stacks of all threads begin at the root.
  *
  * Names are string ids of the profile. Inlined functions are nodes below the one they are inlined
  * into. Memory: 40 bytes per node and 4 per frame, and while fold_build runs 8 per node of the profile's tree (with
@@ -30,7 +30,7 @@ enum fold_kind {
     FOLD_KIND_CONTAINER,
 };
 
-enum fold_top { FOLD_BY_PROCESS, FOLD_BY_COMM };
+enum fold_top { FOLD_BY_PROCESS, FOLD_BY_COMM, FOLD_TOGETHER };
 
 struct fold_node {
     uint64_t self_ns;

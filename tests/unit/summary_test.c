@@ -59,7 +59,7 @@ static void cost(struct scene *s, uint64_t cpu_ns, uint64_t rss_bytes)
 static const char *told(struct scene *s, const char *problem)
 {
     static char text[8192];
-    summary_window(&s->log, &s->profile, &s->outputs, &s->written, problem);
+    summary_window(&s->log, &s->profile, &s->outputs, &s->written, problem, "");
     ssize_t len = pread(s->log.fd, text, sizeof text - 1, 0);
     text[len < 0 ? 0 : len] = '\0';
     CHECK_INT(ftruncate(s->log.fd, 0), 0);

@@ -264,6 +264,7 @@ static int finish(struct rooms *r)
 {
     struct shared *s = &r->shared;
     uint64_t finish_ns = clock_mono_ns();
+    publisher_expect_last(r->publisher);
     rooms_end_window(r);
     if (s->finishing) {
         signals_default(); /* a second TERM ends at once; init's first must not */

@@ -202,7 +202,7 @@ static bool make_rows(struct rooms *r, struct err *err)
         {&limits_concern, limits_new(&reach)},
         {&image_sweep_concern, image_sweep_new(&r->follow, r->catching, r->publisher)},
         {&window_submit_concern, r->windows},
-        {&status_line_concern, status_line_new(&r->shared)},
+        {&status_line_concern, status_line_new(&r->shared, r->windows)},
     };
     bool good = true;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {

@@ -5,6 +5,7 @@
 #include "base/err.h"
 #include "base/time.h"
 #include "capture/window/external.h"
+#include "capture/window/heaviest.h"
 #include "capture/window/heartbeat.h"
 #include "capture/window/machine.h"
 #include "capture/window/silent.h"
@@ -30,6 +31,7 @@ enum {
     ASIDE_MAX_BYTES = 5 << 20,
     UNPACK_SHARE = 4,  /* of the memory, for packed symbols, and as much again to unpack them */
     CHECKSUM_BYTES = 128 << 20, /* of debug files that only a checksum proves, per window */
+    HEAVIEST_MAX_BYTES = 4096,
     SANDBOX_SHARE = 2, /* of it, for the child that reads debug information */
     INLINES_BUDGET_S = 5, /* of CPU-hungry DWARF per window; what is late has its symbol */
 };
@@ -65,6 +67,7 @@ struct publisher {
     bool stop;
     bool releases, tries; /* it is asked to */
     bool busy;            /* it does, or publishes */
+    bool expects_last, last; /* the next window, this window */
     unsigned failed; /* windows */
     unsigned silent_told; /* silent.h */
 
@@ -243,7 +246,13 @@ static bool publish(struct publisher *pub, struct profile *p)
                  OUTPUTS_RUN_SETS, OUTPUTS_RUN_BYTES / 1000000);
     }
     const char *problem = err.kind != ERR_NONE ? err.text : "no memory to write files";
-    summary_window(pub->log, p, &pub->outputs, &written, ok ? NULL : problem);
+    struct buf heaviest;
+    buf_init(&heaviest, HEAVIEST_MAX_BYTES);
+    if (pub->last && pub->run.windows <= 1) { /* else that is told of the whole run */
+        heaviest_add(pub->log, p, &heaviest);
+    }
+    summary_window(pub->log, p, &pub->outputs, &written, ok ? NULL : problem, buf_cstr(&heaviest));
+    buf_release(&heaviest);
     return tight;
 }
 
@@ -462,10 +471,18 @@ struct profile *publisher_submit(struct publisher *pub, struct profile *full)
     }
     struct profile *empty = full == &pub->profiles[0] ? &pub->profiles[1] : &pub->profiles[0];
     profile_limit(empty, next_bytes(pub, full));
+    pub->last = pub->expects_last;
     pub->full = full; /* null only asks for the first empty one */
     pthread_cond_broadcast(&pub->changed);
     pthread_mutex_unlock(&pub->lock);
     return empty;
+}
+
+void publisher_expect_last(struct publisher *pub)
+{
+    pthread_mutex_lock(&pub->lock);
+    pub->expects_last = true;
+    pthread_mutex_unlock(&pub->lock);
 }
 
 void publisher_wait(struct publisher *pub)

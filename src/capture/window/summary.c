@@ -220,7 +220,7 @@ static void add_uploads(struct buf *out, const struct profile_uploads *u)
 
 static void terminal_block(const struct profile *p, const struct profile_totals *sum,
                            const struct outputs *o, const struct outputs_written *w,
-                           const char *problem, struct buf *out)
+                           const char *problem, const char *heaviest, struct buf *out)
 {
     uint64_t length = length_ns(p);
     size_t processes = processes_with_time(p);
@@ -253,6 +253,7 @@ static void terminal_block(const struct profile *p, const struct profile_totals 
         buf_printf(out, "\n  too few descriptors: no stacks of %llu processes, the coolest ones",
                    (unsigned long long)p->meta.unsampled);
     }
+    buf_text(out, heaviest);
     buf_printf(out, "\n  cost: %.2f s CPU (%.1f %% of one core), %.0f MB",
                seconds(p->meta.own_cpu_ns), percent(p->meta.own_cpu_ns, length),
                (double)p->meta.own_rss_bytes / 1048576.0);
@@ -467,7 +468,7 @@ static void say_empty(struct log *log, const struct profile *p, const struct pro
 }
 
 void summary_window(struct log *log, const struct profile *p, const struct outputs *outputs,
-                    const struct outputs_written *written, const char *problem)
+                    const struct outputs_written *written, const char *problem, const char *heaviest)
 {
     struct profile_totals sum = profile_sum(p);
     struct buf text;
@@ -475,7 +476,7 @@ void summary_window(struct log *log, const struct profile *p, const struct outpu
     buf_init(&text, 4 * TEXT_MAX); /* paths are long */
     buf_init(&fields.text, TEXT_MAX);
     if (log->terminal && log->format == LOG_TEXT) {
-        terminal_block(p, &sum, outputs, written, problem, &text);
+        terminal_block(p, &sum, outputs, written, problem, heaviest, &text);
     } else {
         log_line(p, &sum, outputs, written, problem, &text);
     }

@@ -1,7 +1,8 @@
 #include "capture/window/whole_run.h"
+#include "capture/window/heaviest.h"
 #include "profile/merge.h"
 
-enum { SHARE = 2 }; /* of a window's bound */
+enum { SHARE = 2 /* of a window's bound */, HEAVIEST_MAX_BYTES = 3 * 1024 };
 
 bool whole_run_init(struct whole_run *run, const struct settings *settings, struct log *log, size_t window_max_bytes,
                     struct err *err)
@@ -41,9 +42,14 @@ bool whole_run_end(struct whole_run *run, struct outputs *outputs)
         return false;
     }
     if (run->windows > 1) {
-        log_say(run->log, LOG_INFO, "the whole run, %u windows: %s%s%s%s", run->windows, outputs->dir,
+        struct buf heaviest;
+        buf_init(&heaviest, HEAVIEST_MAX_BYTES);
+        heaviest_add(run->log, &run->profile, &heaviest);
+        log_say(run->log, LOG_INFO, "the whole run, %u windows: %s%s%s%s%s", run->windows, outputs->dir,
                 outputs_slash(outputs), name,
-                run->profile.dropped > 0 ? "; there was no room for all stacks: the rest is [lost] there" : "");
+                run->profile.dropped > 0 ? "; there was no room for all stacks: the rest is [lost] there" : "",
+                buf_cstr(&heaviest));
+        buf_release(&heaviest);
     }
     return true;
 }
