@@ -82,6 +82,18 @@ static void write_line(struct log *log, const struct buf *line)
     }
 }
 
+/* A status line goes, and what the terminal wrote over it with it. */
+void log_interrupted(struct log *log)
+{
+    pthread_mutex_lock(&log->lock);
+    if (log->status_columns > 0) {
+        blank_status(log);
+    } else if (log->terminal && log->format == LOG_TEXT && log->level >= LOG_INFO) {
+        console_write(log->fd, "\n", 1);
+    }
+    pthread_mutex_unlock(&log->lock);
+}
+
 void log_close(struct log *log)
 {
     if (log->fd >= 0) {

@@ -681,6 +681,9 @@ static int await_flush(struct init *init)
     bool is_first = getpid() == 1;
     uint64_t bound_ms = launch_in_container() ? LAUNCH_FLUSH_CONTAINER_MAX_MS : LAUNCH_FLUSH_MAX_MS;
     char goes_on;
+    if (WIFSIGNALED(init->status) && WTERMSIG(init->status) == SIGINT && isatty(STDERR_FILENO) == 1) {
+        dprintf(STDERR_FILENO, "\n"); /* behind the terminal's "^C", as a shell does */
+    }
     if (init->profiler > 0) {
         kill(init->profiler, is_first ? SIGTERM : SIGNAL_COMMAND_ENDED);
         (void)read_within(init->profiler_fd, &goes_on, 1, bound_ms);

@@ -54,6 +54,9 @@ static void serve_signals(struct loop *l)
     for (int sig, value; (sig = signals_next(r->signals, &value)) != 0;) {
         if (sig == SIGTERM || sig == SIGINT) {
             r->shared.finishing = true;
+            if (sig == SIGINT) {
+                log_interrupted(&r->shared.log);
+            }
         } else if (sig == SIGNAL_COMMAND_ENDED && l->ended_ns == 0) {
             l->ended_ns = clock_mono_ns();
         } else if (sig == SIGHUP) {
