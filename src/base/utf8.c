@@ -1,3 +1,6 @@
+/* Text as characters: what is well-formed is taken one by one, anything else byte by byte as U+FFFD. Two ways out: for
+ * formats, which want UTF-8, and for people, who want to see what a terminal or a page would do something with, or show
+ * nothing of. */
 #include "base/utf8.h"
 
 enum { REPLACEMENT = 0xfffd };
@@ -100,8 +103,8 @@ bool utf8_is_control(uint32_t c)
 /* flame.js has the same list. */
 bool utf8_is_invisible(uint32_t c)
 {
-    return (c >= 0x200b && c <= 0x200f) || (c >= 0x2028 && c <= 0x202e) || (c >= 0x2060 && c <= 0x206f) || c == 0x061c ||
-           c == 0x00ad || c == 0xfeff || (c >= 0xfff9 && c <= 0xfffb);
+    return (c >= 0x200b && c <= 0x200f) || (c >= 0x2028 && c <= 0x202e) || (c >= 0x2060 && c <= 0x206f) ||
+           c == 0x061c || c == 0x00ad || c == 0xfeff || (c >= 0xfff9 && c <= 0xfffb);
 }
 
 void utf8_visible(struct buf *out, struct str text)

@@ -17,7 +17,7 @@
 enum { RENDER_INPUT_MAX_BYTES = 1 << 30 };
 #define RENDER_PROFILE_MAX_BYTES (UINT64_C(4) << 30)
 
-/* Adds the files to the profile, and says what of them was skipped. `type`: one sample type by its name; null: CPU time. */
+/* Adds the files to the profile, and says what of them was skipped. `type`: a sample type's name; null: CPU time. */
 bool render_load(struct profile *p, char *const *paths, size_t count, const char *type, struct err *err);
 
 /* Returns the exit status: 0, 1 when a file could not be read or written, 2 for a wrong call. */

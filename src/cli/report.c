@@ -32,7 +32,8 @@ int report_run(const struct request *request)
         say("%s", err.text);
         return 1;
     }
-    bool ok = render_load(&p, request->words, request->word_count, request->render_type, &err) && print(request, &p, &err);
+    bool ok = render_load(&p, request->words, request->word_count, request->render_type, &err) &&
+              print(request, &p, &err);
     if (!ok && err.kind != ERR_NONE)
         say("%s", err.text);
     profile_release(&p);

@@ -1,6 +1,6 @@
 /* Which functions and paths of a profile are the heaviest, and how a person is told of them on a line. The fold has one
- * node per function and caller already; here its nodes are added up by function, walking the tree without recursion, and
- * paths are followed down its lists of children, which are sorted. */
+ * node per function and caller already; here its nodes are added up by function, walking the tree without recursion,
+ * and paths are followed down its lists of children, which are sorted. */
 #include "encode/report.h"
 
 #include "base/map.h"

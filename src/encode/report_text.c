@@ -1,6 +1,6 @@
 /* The report of `pillion report` as text and as JSON. Both walk the same rows: kinds of code with what was not seen,
- * functions, paths, processes. What is CPU time or another time is told in seconds as text; counts and bytes are told as
- * they are. */
+ * functions, paths, processes. What is CPU time or another time is told in seconds as text; counts and bytes are told
+ * as they are. */
 #include "encode/report_text.h"
 
 #include "base/json.h"

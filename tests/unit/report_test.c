@@ -204,7 +204,8 @@ static void names(void)
 static void hostile_names(void)
 {
     CHECK_TEXT(name_in("a\033[2J\nb\x7f", FRAME_NATIVE, 80), "a\\x1b[2J\\x0ab\\x7f");
-    CHECK_TEXT(name_in("\u202egnp.exe\u2066\u200b\u2028\ufeff", FRAME_NATIVE, 80), "\\u202egnp.exe\\u2066\\u200b\\u2028\\ufeff");
+    CHECK_TEXT(name_in("\u202egnp.exe\u2066\u200b\u2028\ufeff", FRAME_NATIVE, 80),
+               "\\u202egnp.exe\\u2066\\u200b\\u2028\\ufeff");
     CHECK_TEXT(name_in("\xff\xc3(", FRAME_NATIVE, 80), "\\xff\\xc3(");
     CHECK_TEXT(name_in("\xc2\x85 \xc3\xa9", FRAME_NATIVE, 80), "\\x85 \xc3\xa9");
 }
@@ -308,7 +309,8 @@ static void as_json(void)
                "\"own\": 160000000, \"total\": 160000000, \"own_percent\": 32.99, \"total_percent\": 32.99}], "
                "\"paths\": [{\"amount\": 160000000, \"percent\": 32.99, \"functions\": ["
                "{\"function\": \"main\", \"kind\": \"native\"}, "
-               "{\"function\": \"handle (shop/app.py)\", \"kind\": \"python\"}]}], \"process_count\": 2, \"processes\": ["
+               "{\"function\": \"handle (shop/app.py)\", \"kind\": \"python\"}]}], "
+               "\"process_count\": 2, \"processes\": ["
                "{\"process\": \"web\", \"pid\": 12, \"container\": \"shop\", \"runtime\": \"CPython 3.11.9\", "
                "\"amount\": 310000000, \"percent\": 63.92}]}\n");
     end(&s);

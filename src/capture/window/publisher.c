@@ -5,7 +5,6 @@
 #include "base/err.h"
 #include "base/time.h"
 #include "capture/window/external.h"
-#include "capture/window/heaviest.h"
 #include "capture/window/heartbeat.h"
 #include "capture/window/machine.h"
 #include "capture/window/silent.h"
@@ -31,7 +30,6 @@ enum {
     ASIDE_MAX_BYTES = 5 << 20,
     UNPACK_SHARE = 4,  /* of the memory, for packed symbols, and as much again to unpack them */
     CHECKSUM_BYTES = 128 << 20, /* of debug files that only a checksum proves, per window */
-    HEAVIEST_MAX_BYTES = 4096,
     SANDBOX_SHARE = 2, /* of it, for the child that reads debug information */
     INLINES_BUDGET_S = 5, /* of CPU-hungry DWARF per window; what is late has its symbol */
 };
@@ -64,10 +62,9 @@ struct publisher {
     bool confined;        /* os/confine.h: its thread, from the first window on */
     bool begun;           /* that */
     bool runs;            /* its thread */
-    bool stop;
+    bool stop, expects_last, last; /* what is submitted next is the run's last window; what is published is */
     bool releases, tries; /* it is asked to */
     bool busy;            /* it does, or publishes */
-    bool expects_last, last; /* the next window, this window */
     unsigned failed; /* windows */
     unsigned silent_told; /* silent.h */
 
@@ -206,9 +203,7 @@ static bool publish(struct publisher *pub, struct profile *p)
     struct outputs_written written;
     begin(pub);
     note_usage(pub, p);
-    if (!pub->settings->origin.metadata) {
-        p->meta.host = 0;
-    }
+    p->meta.host = pub->settings->origin.metadata ? p->meta.host : 0;
     namer_drop(&pub->naming.namer, is_gone, pub->naming.images);
     pub->naming.checksum_bytes = CHECKSUM_BYTES;
     profile_limit(p, SIZE_MAX);
@@ -246,13 +241,8 @@ static bool publish(struct publisher *pub, struct profile *p)
                  OUTPUTS_RUN_SETS, OUTPUTS_RUN_BYTES / 1000000);
     }
     const char *problem = err.kind != ERR_NONE ? err.text : "no memory to write files";
-    struct buf heaviest;
-    buf_init(&heaviest, HEAVIEST_MAX_BYTES);
-    if (pub->last && pub->run.windows <= 1) { /* else that is told of the whole run */
-        heaviest_add(pub->log, p, &heaviest);
-    }
-    summary_window(pub->log, p, &pub->outputs, &written, ok ? NULL : problem, buf_cstr(&heaviest));
-    buf_release(&heaviest);
+    bool tells_heaviest = pub->last && pub->run.windows <= 1; /* else that is told of the whole run */
+    summary_window(pub->log, p, &pub->outputs, &written, ok ? NULL : problem, tells_heaviest ? p : NULL);
     return tight;
 }
 
@@ -480,9 +470,7 @@ struct profile *publisher_submit(struct publisher *pub, struct profile *full)
 
 void publisher_expect_last(struct publisher *pub)
 {
-    pthread_mutex_lock(&pub->lock);
     pub->expects_last = true;
-    pthread_mutex_unlock(&pub->lock);
 }
 
 void publisher_wait(struct publisher *pub)
