@@ -2,7 +2,7 @@
  * report: the heaviest functions and paths of a profile, for the end of a run and for `pillion report`.
  *
  * A function's own share is the time in which it ran itself, its total share that and what it called, once however
- * often it stands in a stack. Functions are one row per name and kind, over all processes and threads, as in fold.h; the
+ * often it stands in a stack. Functions are one row per name and kind, of all processes and threads, as in fold.h; the
  * largest own share comes first. What was not seen ("[lost]") is no function, but counts in what shares are of.
  *
  * A path begins with a thread's first function and goes on into callees that have a twentieth of everything or more,

@@ -5,7 +5,7 @@
 #include "capture/log.h"
 #include "profile/profile.h"
 
-/* Appends the lines, each begun by a line end. Nothing in a log, with -q, where there is no stack or no memory, or `p` is
+/* Appends the lines, each begun by a line end. Nothing in a log, with -q, where there is no stack or no memory, or p is
  * null. The frames have to be named; the profile's strings may grow. */
 void heaviest_add(const struct log *log, struct profile *p, struct buf *out);
 
