@@ -57,7 +57,9 @@ struct request {
     const char *render_type; /* a sample type's name; NULL = CPU time */
     unsigned render_format; /* bits (encode/encode.h), 0 = by the extension */
 
-    bool json;    /* doctor */
+    bool json;    /* doctor, dump */
+    int locals;      /* dump: shown */
+    bool all_frames; /* dump */
     bool dry_run; /* upload */
 
     /* Copies of secrets whose place in argv was overwritten; wiped and freed by request_release. */

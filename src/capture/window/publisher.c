@@ -76,6 +76,7 @@ struct publisher {
     struct publisher_naming naming;
     struct publisher_memory memory;
     const struct own_cost *own;
+    const struct shared *shared;
     uint64_t own_cpu_ns; /* of the process, when the window before was closed */
     struct usage usage;  /* then; at first when the thread began */
     const struct settings *settings;
@@ -213,6 +214,10 @@ static bool publish(struct publisher *pub, struct profile *p)
         log_once(pub->log, LOG_WARNING, "%s; some frames stay unnamed", err.text);
     }
     log_problems(pub);
+    if (pub->shared->taker.take != NULL) {
+        pub->shared->taker.take(pub->shared->taker.context, p);
+        return false;
+    }
     silent_say(pub->log, pub->naming.images->world, &pub->silent_told);
     uint64_t own_ns = own_cost_ns(pub->own, background_ns(pub));
     p->meta.own_cpu_ns = own_ns - pub->own_cpu_ns;
@@ -260,6 +265,9 @@ static void release_caches(struct publisher *pub, struct profile *idle)
 static void try_outputs(struct publisher *pub)
 {
     struct err err;
+    if (pub->shared->taker.take != NULL) {
+        return;
+    }
     if (!outputs_try(&pub->outputs, &err)) {
         log_once(pub->log, LOG_ERROR, "%s", err.text);
         return;
@@ -344,6 +352,7 @@ struct publisher *publisher_new(struct shared *shared, struct images *images, si
     }
     pub->log = &shared->log;
     pub->own = &shared->own;
+    pub->shared = shared;
     pub->settings = settings;
     machine_init(&pub->machine, settings);
     external_init(&pub->external, settings->origin.external_metadata, pub->log);
