@@ -23,6 +23,7 @@ static struct settings settings_of(const struct request *request)
                                             .perf_mode = s.sampling.perf_mode,
                                             .brief_stops = s.sampling.brief_stops};
     s.runtime.attaches = false;
+    s.runtime.only_light = true;
     s.runtime.collected = 0;
     s.output = (struct output_settings){0};
     s.upload = (struct upload_settings){0};

@@ -232,6 +232,7 @@ enum runtime_wanted {
     RUNTIME_WANTS_CPU = 1,   /* stacks of what runs; each thread's CPU time is shared out among them */
     RUNTIME_WANTS_ALLOC = 2, /* where memory is allocated */
     RUNTIME_WANTS_LOCK = 4,  /* where threads wait for locks of the program's */
+    RUNTIME_WANTS_LIGHT = 8, /* the stacks of light threads of its own, now, and nothing else */
 };
 
 struct runtime_target {

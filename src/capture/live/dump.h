@@ -36,6 +36,7 @@ struct dump_thread {
     uint64_t futex;   /* it waits at; 0: at none */
     uint32_t holder;  /* who has the lock: 1 + its place among its process's threads; 0: not known */
     uint32_t circle;  /* deadlock that it is in, from 1; 0: none */
+    uint32_t expected; /* what its futex's word was when it began to wait */
     char wait[DUMP_WAIT_MAX]; /* what it waits for, in words; "": nothing is known */
 };
 

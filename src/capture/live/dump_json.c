@@ -5,6 +5,7 @@
 #include "base/version.h"
 #include "capture/live/dump.h"
 #include "capture/live/dump_frames.h"
+#include "capture/live/dump_light.h"
 
 static const char *state_word(char state)
 {
@@ -75,6 +76,24 @@ static void add_thread(const struct profile *p, const struct dump_thread *thread
     buf_byte(out, '}');
 }
 
+static void add_lights(const struct profile *p, uint32_t pid, struct dump_frames *frames, struct buf *out)
+{
+    struct dump_lights lights;
+    if (dump_lights_read(&lights, &p->of_runtimes, pid)) {
+        buf_text(out, ",\"goroutines\":[");
+        vec_each(&lights.all, light)
+        {
+            buf_printf(out, "%s{\"count\":%llu,\"waited_ns\":%llu", light == lights.all.at ? "" : ",",
+                       (unsigned long long)light->count, (unsigned long long)(light->waited_ns / light->count));
+            member(out, "state", light->state);
+            add_frames(&lights.profile, light->node, frames, out);
+            buf_byte(out, '}');
+        }
+        buf_byte(out, ']');
+    }
+    dump_lights_release(&lights);
+}
+
 static void add_deadlocks(const struct dump_found *found, const struct dump_process *process, struct buf *out)
 {
     const struct dump_thread *threads = found->threads.at + process->first;
@@ -115,7 +134,9 @@ void dump_json(const struct dump_found *found, const struct profile *p, struct b
         for (size_t i = 0; i < process->count; i++) {
             add_thread(p, threads, &threads[i], &frames, out);
         }
-        buf_text(out, "]}");
+        buf_byte(out, ']');
+        add_lights(p, process->pid, &frames, out);
+        buf_byte(out, '}');
     }
     buf_text(out, "]}\n");
     vec_release(&frames.all);

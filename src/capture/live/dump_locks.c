@@ -70,6 +70,7 @@ void locks_note(struct dump_thread *t, const char *place)
     }
     if (call.number == SYS_futex) {
         t->futex = call.argument[0];
+        t->expected = (uint32_t)call.argument[2];
         snprintf(t->wait, sizeof t->wait, "lock 0x%llx", (unsigned long long)t->futex);
     } else if (reason.word == NULL) {
         snprintf(t->wait, sizeof t->wait, "system call %u", (unsigned)call.number);
@@ -101,7 +102,7 @@ static uint32_t owner_in(const uint32_t *mutex, const struct dump_thread *thread
     return inner > GLIBC_WAITED ? by_inner(threads, count, inner) : 0;
 }
 
-static uint32_t mutex_holder(const struct world *world, const struct dump_thread *t, const struct dump_thread *threads,
+static uint32_t mutex_holder(const struct world *world, struct dump_thread *t, const struct dump_thread *threads,
                              size_t count)
 {
     uint32_t first[MUTEX_WORDS] = {0}, again[MUTEX_WORDS] = {0};
@@ -111,6 +112,9 @@ static uint32_t mutex_holder(const struct world *world, const struct dump_thread
     good = good && memory.read(memory.context, t->futex, again, sizeof again, NULL) &&
            memcmp(first, again, sizeof first) == 0;
     uint32_t holder = good ? owner_in(first, threads, count) : 0;
+    if (holder != 0 && first[0] == threads[holder - 1].inner && t->expected == first[0]) { /* as pthread_join waits */
+        snprintf(t->wait, sizeof t->wait, "end of a thread");
+    }
     return holder != 0 && &threads[holder - 1] == t ? 0 : holder;
 }
 

@@ -5,6 +5,7 @@
 #include "base/utf8.h"
 #include "capture/live/dump.h"
 #include "capture/live/dump_frames.h"
+#include "capture/live/dump_light.h"
 
 #include <stdlib.h>
 
@@ -155,7 +156,7 @@ static void add_wait(struct text *t, const struct block *block)
         add_name(t->out, block->same_wait ? wait : str_sub(wait, 0, strcspn(thread->wait, " ,")));
     }
     if (thread->holder != 0) {
-        buf_text(t->out, ", held by ");
+        buf_text(t->out, strcmp(thread->wait, "end of a thread") == 0 ? ": " : ", held by ");
         add_thread(t, &t->threads[thread->holder - 1]);
     }
     if (str_eq(label(t, thread, PROFILE_LABEL_GIL), STR("held"))) {
@@ -241,6 +242,39 @@ static void add_block(struct text *t, const struct block *block)
     }
 }
 
+/* ---- light threads ---- */
+
+static void add_light(struct text *t, const struct profile *p, const struct dump_light *light)
+{
+    uint64_t seconds = light->waited_ns / light->count / NS_PER_S;
+    dump_frames(p, light->node, &t->frames);
+    size_t rows = t->frames.all.len < t->frames_most ? t->frames.all.len : t->frames_most;
+    if (t->form->rows != 0 && rows + BLOCK_ROWS + 1 > t->rows_left) {
+        t->hidden++;
+        return;
+    }
+    end_line(t);
+    buf_printf(t->out, "%llu goroutine%s, ", (unsigned long long)light->count, light->count == 1 ? "" : "s");
+    add_name(t->out, light->state);
+    if (seconds > 0) {
+        buf_printf(t->out, ", for %llu s", (unsigned long long)seconds);
+    }
+    end_line(t);
+    add_frames(t);
+}
+
+static void add_lights(struct text *t)
+{
+    struct dump_lights lights;
+    if (dump_lights_read(&lights, &t->p->of_runtimes, t->process->pid)) {
+        vec_each(&lights.all, light)
+        {
+            add_light(t, &lights.profile, light);
+        }
+    }
+    dump_lights_release(&lights);
+}
+
 /* ---- a process ---- */
 
 static void add_heading(struct text *t)
@@ -316,6 +350,7 @@ static void add_process(struct text *t)
     for (uint32_t number = 1; number <= t->found->circles; number++) {
         add_deadlock(t, number);
     }
+    add_lights(t);
     for (uint8_t class = 0; class <= CLASS_UNKNOWN; class++) {
         vec_each(&t->blocks, block)
         {
