@@ -307,6 +307,9 @@ struct runtime {
     /* sample: in a catcher */
     void (*walk)(const void *state, void *plan, const struct runtime_thread *thread,
                  struct memory_batch *memory, struct runtime_stack *out);
+    /* Where the thread's frames keep what they refer to, as a plan knows it after a walk; false: it does not. Null: as
+     * well. */
+    bool (*references)(const void *plan, uint64_t *start, uint64_t *limit);
     bool wants_registers; /* walk uses thread->registers */
     bool only_labels;     /* walk gives no frames, but the labels of what runs: RUNTIME_EMPTY. Others tell its stack */
     /* Threads that may be running now, by the runtime's own lists: who holds its lock first, then those that

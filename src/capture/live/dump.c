@@ -3,6 +3,7 @@
  * holds it, is found at the end, when nobody moves any more but those who run. */
 #include "capture/live/dump.h"
 #include "base/time.h"
+#include "capture/live/dump_blocks.h"
 #include "capture/live/dump_circle.h"
 #include "capture/live/dump_locks.h"
 #include "capture/stacks/waits.h"
@@ -177,6 +178,8 @@ static void look(struct dump *d, struct target *target, struct dump_thread *t)
     t->state = found.state;
     t->node = found.node;
     t->thread = found.thread;
+    t->start = found.start;
+    t->limit = found.limit;
     t->is_seen = found.node != 0 || found.state == 0 || found.state == 'Z' || found.state == 'X';
     if (found.node != 0) {
         locks_note(t, found.place);
@@ -261,6 +264,7 @@ static void window_end(void *state)
         struct target *target = targets_find(d->targets, process->pid);
         process->process = target == NULL ? 0 : targets_process_id(d->targets, p, target);
         locks_find_holders(d->targets->images->world, p, threads, process->count);
+        blocks_find_holders(d->targets->images->world, threads, process->count);
         d->found.circles += circles_find(threads, process->count, d->found.circles);
         explain(d, process);
     }

@@ -346,6 +346,18 @@ uint32_t waits_node(struct waits *w, struct profile *p, struct reader *reader, u
     return read_times(w, t, &after) && !has_run(t, &after) ? node : 0;
 }
 
+static void find_references(const struct target *target, const struct waiter *t, struct waits_found *out)
+{
+    const struct reader *reader = target->runtime.reader;
+    while (reader != NULL && reader->serial != t->serial) {
+        reader = reader->next;
+    }
+    if (reader != NULL && reader->runtime->references != NULL &&
+        !reader->runtime->references(t->plan, &out->start, &out->limit)) {
+        out->start = out->limit = 0;
+    }
+}
+
 void waits_find(struct waits *w, struct profile *p, struct target *target, uint32_t tid, struct waits_found *out)
 {
     struct proc_schedstat after;
@@ -360,6 +372,9 @@ void waits_find(struct waits *w, struct profile *p, struct target *target, uint3
         return;
     }
     const struct caught *caught = walk_any(w, target, t);
+    if (caught != NULL) {
+        find_references(target, t, out);
+    }
     sleeping_allow(&w->sleeping, 1, WAITS_READS);
     uint32_t node = node_of(w, p, target, t, caught);
     struct str place = buf_slice(&w->text);

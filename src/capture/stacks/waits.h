@@ -90,6 +90,7 @@ uint32_t waits_node(struct waits *w, struct profile *p, struct reader *reader, u
 struct waits_found {
     char state;              /* as in stat; 0: it has ended */
     uint32_t node, thread;   /* in the profile; node 0: it runs, or ran on meanwhile, or may not be read (refusal) */
+    uint64_t start, limit;   /* what its runtime's frames refer to stands there; 0, 0: not known */
     char place[WAITS_PLACE_MAX]; /* its syscall file; "" */
 };
 void waits_find(struct waits *w, struct profile *p, struct target *target, uint32_t tid, struct waits_found *out);
