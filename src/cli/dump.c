@@ -28,7 +28,7 @@ static struct settings settings_of(const struct request *request)
     s.output = (struct output_settings){0};
     s.upload = (struct upload_settings){0};
     s.budget.cpu_percent = 100;
-    s.log.level = s.log.level > LOG_WARNING && !request->verbose ? LOG_WARNING : s.log.level;
+    s.log.level = request->verbose ? s.log.level : LOG_ERROR; /* what is missing is told where it is missing */
     return s;
 }
 

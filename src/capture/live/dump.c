@@ -24,6 +24,7 @@ struct dump {
     struct shared *shared;
     struct targets *targets;
     struct dump_request *request;
+    const struct collecting *collecting;
     struct waits waits;
     struct dump_found found;
     struct pid_list tids; /* scratch */
@@ -44,6 +45,11 @@ struct dump *dump_new(struct shared *shared, struct stacks *stacks, struct reade
     d->request = request;
     buf_init(&d->text, 4096);
     return d;
+}
+
+void dump_await(struct dump *d, const struct collecting *collecting)
+{
+    d->collecting = collecting;
 }
 
 static void release(void *state)
@@ -207,7 +213,8 @@ static void round_of(void *state, uint64_t now_ns)
     struct dump *d = state;
     if (now_ns >= d->next_ns) {
         d->next_ns = now_ns + EVERY_MS * NS_PER_MS;
-        d->shared->finishing |= look_all(d) || now_ns >= d->end_ns;
+        bool done = look_all(d) && !collecting_begins(d->collecting);
+        d->shared->finishing |= done || now_ns >= d->end_ns;
     }
 }
 
@@ -240,6 +247,17 @@ static void explain(struct dump *d, struct dump_process *process)
     }
 }
 
+/* Before its holder was known it might have been anything. */
+static void name_locks(struct dump_thread *threads, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct dump_thread *t = &threads[i];
+        if (t->holder != 0 && strncmp(t->wait, "lock or", 7) == 0) {
+            snprintf(t->wait, sizeof t->wait, "lock 0x%llx", (unsigned long long)t->futex);
+        }
+    }
+}
+
 static void window_end(void *state)
 {
     struct dump *d = state;
@@ -265,6 +283,7 @@ static void window_end(void *state)
         process->process = target == NULL ? 0 : targets_process_id(d->targets, p, target);
         locks_find_holders(d->targets->images->world, p, threads, process->count);
         blocks_find_holders(d->targets->images->world, threads, process->count);
+        name_locks(threads, process->count);
         d->found.circles += circles_find(threads, process->count, d->found.circles);
         explain(d, process);
     }

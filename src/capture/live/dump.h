@@ -19,6 +19,7 @@
 #ifndef CAPTURE_LIVE_DUMP_H
 #define CAPTURE_LIVE_DUMP_H
 
+#include "capture/collect/collecting.h"
 #include "capture/concern.h"
 #include "capture/shared.h"
 #include "capture/stacks/stacks.h"
@@ -79,6 +80,9 @@ extern const struct concern dump_concern;
 /* Null when memory ends. All is borrowed. */
 struct dump *dump_new(struct shared *shared, struct stacks *stacks, struct readers *readers, struct targets *targets,
                       struct dump_request *request);
+
+/* Does not end before these have begun. */
+void dump_await(struct dump *dump, const struct collecting *collecting);
 
 /* Of the publisher's: has what was found written into the request. */
 struct taker dump_taker(struct dump *dump);

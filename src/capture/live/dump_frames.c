@@ -18,6 +18,15 @@ static void add(const struct profile *p, uint32_t id, struct dump_frames *out)
     }
 }
 
+const char *dump_state(char state)
+{
+    static const char letters[] = "RSDTtZXIP";
+    static const char *const words[] = {"running", "sleeping", "disk wait", "stopped",  "traced",
+                                        "zombie",  "zombie",   "sleeping",  "sleeping", "ended"};
+    const char *at = state != 0 ? strchr(letters, state) : NULL;
+    return words[at != NULL ? (size_t)(at - letters) : sizeof letters - 1];
+}
+
 void dump_frames(const struct profile *p, uint32_t node, struct dump_frames *out)
 {
     uint32_t chain[PROFILE_INLINES_MAX];

@@ -14,6 +14,9 @@ struct dump_frames {
     VEC(struct dump_frame) all;
 };
 
+/* The words for a thread's state, by the letter of stat; 0: it has ended. */
+const char *dump_state(char state);
+
 /* Replaces `out` by the stack that ends at `node`, without the leaf that tells what is waited for. */
 void dump_frames(const struct profile *p, uint32_t node, struct dump_frames *out);
 

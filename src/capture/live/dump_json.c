@@ -7,21 +7,6 @@
 #include "capture/live/dump_frames.h"
 #include "capture/live/dump_light.h"
 
-static const char *state_word(char state)
-{
-    switch (state) {
-    case 'R': return "running";
-    case 'S':
-    case 'I': return "sleeping";
-    case 'D': return "disk wait";
-    case 'T': return "stopped";
-    case 't': return "traced";
-    case 'Z':
-    case 'X': return "zombie";
-    default: return "ended";
-    }
-}
-
 static void member(struct buf *out, const char *key, struct str text)
 {
     if (text.len > 0) {
@@ -58,7 +43,7 @@ static void add_thread(const struct profile *p, const struct dump_thread *thread
         buf_printf(out, ",\"inner_tid\":%u", t->inner);
     }
     member(out, "name", profile_text(p, row->name));
-    member(out, "state", str_of(state_word(t->state)));
+    member(out, "state", str_of(dump_state(t->state)));
     member(out, "waits_for", str_of(t->wait));
     if (t->futex != 0) {
         buf_printf(out, ",\"futex\":\"0x%llx\"", (unsigned long long)t->futex);
@@ -128,7 +113,8 @@ void dump_json(const struct dump_found *found, const struct profile *p, struct b
         buf_printf(out, "%s{\"pid\":%u", process == found->processes.at ? "" : ",", process->pid);
         member(out, "command", str_of(process->command));
         member(out, "runtime", profile_text(p, p->processes.at[process->process].runtime));
-        member(out, "missing", str_of(process->why));
+        struct str why = str_of(process->why);
+        member(out, "missing", why.len > 0 ? why : profile_text(p, p->processes.at[process->process].remedy));
         add_deadlocks(found, process, out);
         buf_text(out, ",\"threads\":[");
         for (size_t i = 0; i < process->count; i++) {

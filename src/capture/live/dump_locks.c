@@ -71,7 +71,7 @@ void locks_note(struct dump_thread *t, const char *place)
     if (call.number == SYS_futex) {
         t->futex = call.argument[0];
         t->expected = (uint32_t)call.argument[2];
-        snprintf(t->wait, sizeof t->wait, "lock 0x%llx", (unsigned long long)t->futex);
+        snprintf(t->wait, sizeof t->wait, "lock or condition 0x%llx", (unsigned long long)t->futex);
     } else if (reason.word == NULL) {
         snprintf(t->wait, sizeof t->wait, "system call %u", (unsigned)call.number);
     } else if (is_of_descriptor(reason.word, call.number)) {

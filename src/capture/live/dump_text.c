@@ -17,7 +17,7 @@ enum {
     BLOCK_ROWS = 2,    /* of each beside its frames */
 };
 
-enum class { CLASS_RUNS, CLASS_HOLDS, CLASS_DEADLOCK, CLASS_DISK, CLASS_STOPPED, CLASS_WAITS, CLASS_UNKNOWN };
+enum class { CLASS_RUNS, CLASS_HOLDS, CLASS_DEADLOCK, CLASS_DISK, CLASS_STOPPED, CLASS_WAITS, CLASS_NATIVE, CLASS_UNKNOWN };
 
 struct block {
     const struct dump_thread *first;
@@ -36,7 +36,9 @@ struct text {
     VEC(struct block) blocks;
     VEC(uint32_t) block_of; /* by thread */
     struct dump_frames frames;
-    size_t frames_most, rows_left, hidden; /* blocks that did not fit */
+    size_t frames_most, rows_left;
+    size_t native; /* frames left out of the stack at hand, */
+    size_t hidden; /* and blocks that did not fit */
 };
 
 static struct str label(const struct text *t, const struct dump_thread *thread, enum profile_label which)
@@ -77,6 +79,18 @@ static bool is_waited_for(const struct text *t, const struct dump_thread *thread
     return false;
 }
 
+/* Threads of the program come before those that its runtime has for itself. */
+static bool has_runtime(const struct profile *p, uint32_t node)
+{
+    for (; node != 0; node = p->nodes.at[node].parent) {
+        uint8_t kind = p->frames.at[p->nodes.at[node].frame].kind;
+        if (kind != FRAME_NATIVE && kind != FRAME_KERNEL) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static uint8_t class_of(const struct text *t, const struct dump_thread *thread)
 {
     if (thread->circle != 0) {
@@ -90,8 +104,9 @@ static uint8_t class_of(const struct text *t, const struct dump_thread *thread)
     }
     return thread->state == 'D'                          ? CLASS_DISK
            : thread->state == 'T' || thread->state == 't' ? CLASS_STOPPED
-           : thread->node != 0                           ? CLASS_WAITS
-                                                         : CLASS_UNKNOWN;
+           : thread->node == 0                            ? CLASS_UNKNOWN
+           : thread->tid == thread->pid || has_runtime(t->p, thread->node) ? CLASS_WAITS
+                                                                           : CLASS_NATIVE;
 }
 
 static bool fits(const struct text *t, const struct block *block, const struct dump_thread *thread, uint8_t class)
@@ -123,18 +138,6 @@ static void put_into_block(struct text *t, const struct dump_thread *thread)
 
 /* ---- lines ---- */
 
-static const char *state_name(char state)
-{
-    return state == 'R'                   ? "running"
-           : state == 'S' || state == 'I' ? "sleeping"
-           : state == 'D'                 ? "disk wait"
-           : state == 'T'                 ? "stopped"
-           : state == 't'                 ? "held by a debugger"
-           : state == 'Z' || state == 'X' ? "zombie"
-           : state == 0                   ? "ended"
-                                          : "?";
-}
-
 static void add_thread(struct text *t, const struct dump_thread *thread)
 {
     struct str name = name_of(t, thread);
@@ -150,10 +153,10 @@ static void add_wait(struct text *t, const struct block *block)
 {
     const struct dump_thread *thread = block->first;
     struct str wait = str_of(thread->wait);
-    buf_text(t->out, state_name(thread->state));
+    buf_text(t->out, dump_state(thread->state));
     if (wait.len > 0) {
         buf_text(t->out, ", waits: ");
-        add_name(t->out, block->same_wait ? wait : str_sub(wait, 0, strcspn(thread->wait, " ,")));
+        add_name(t->out, block->same_wait ? wait : str_trim(str_sub(wait, 0, strcspn(thread->wait, "0,"))));
     }
     if (thread->holder != 0) {
         buf_text(t->out, strcmp(thread->wait, "end of a thread") == 0 ? ": " : ", held by ");
@@ -215,7 +218,7 @@ static void add_frames(struct text *t)
     size_t below = most / 3, above = most - below;
     for (size_t i = 0; i < count; i++) {
         if (count > most + 1 && i == above) {
-            buf_printf(t->out, "    ... %zu more frames", count - most);
+            buf_printf(t->out, "    ... %zu more", count - most);
             end_line(t);
             i = count - below;
         }
@@ -223,11 +226,33 @@ static void add_frames(struct text *t)
             add_frame(t, &t->frames.all.at[i]);
         }
     }
+    if (t->native > 0) {
+        buf_printf(t->out, "    ... and %zu native", t->native);
+        end_line(t);
+    }
+}
+
+/* Where there is one screen, a runtime's functions tell more than what runs them. */
+static void hide_native(struct text *t)
+{
+    size_t kept = 0;
+    vec_each(&t->frames.all, frame)
+    {
+        if (frame->kind != FRAME_NATIVE && frame->kind != FRAME_KERNEL) {
+            t->frames.all.at[kept++] = *frame;
+        }
+    }
+    t->native = kept > 0 ? t->frames.all.len - kept : 0;
+    t->frames.all.len -= t->native;
 }
 
 static void add_block(struct text *t, const struct block *block)
 {
     dump_frames(t->p, block->first->node, &t->frames);
+    t->native = 0;
+    if (t->form->rows != 0) {
+        hide_native(t);
+    }
     size_t rows = t->frames.all.len < t->frames_most ? t->frames.all.len : t->frames_most;
     if (t->form->rows != 0 && rows + BLOCK_ROWS + 1 > t->rows_left) {
         t->hidden++;
@@ -244,10 +269,27 @@ static void add_block(struct text *t, const struct block *block)
 
 /* ---- light threads ---- */
 
+/* As Go's own dump: without the runtime's functions that no program can call, where others are left. */
+static void hide_runtime(struct dump_frames *frames)
+{
+    size_t kept = 0;
+    vec_each(&frames->all, frame)
+    {
+        struct str name = frame->function;
+        bool is_hidden = str_starts(name, STR("runtime.")) && name.len > 8 && name.ptr[8] >= 'a' && name.ptr[8] <= 'z';
+        if (!is_hidden) {
+            frames->all.at[kept++] = *frame;
+        }
+    }
+    frames->all.len = kept > 0 ? kept : frames->all.len;
+}
+
 static void add_light(struct text *t, const struct profile *p, const struct dump_light *light)
 {
     uint64_t seconds = light->waited_ns / light->count / NS_PER_S;
     dump_frames(p, light->node, &t->frames);
+    hide_runtime(&t->frames);
+    t->native = 0;
     size_t rows = t->frames.all.len < t->frames_most ? t->frames.all.len : t->frames_most;
     if (t->form->rows != 0 && rows + BLOCK_ROWS + 1 > t->rows_left) {
         t->hidden++;
@@ -293,8 +335,11 @@ static void add_heading(struct text *t)
     }
     buf_printf(t->out, "%zu thread%s, %s, %s", process->count, process->count == 1 ? "" : "s", when, t->found->mode);
     end_line(t);
-    if (process->why[0] != '\0') {
-        buf_printf(t->out, "Stacks are missing: %s", process->why);
+    struct str why = str_of(process->why);
+    why = why.len > 0 ? why : profile_text(t->p, t->p->processes.at[process->process].remedy);
+    if (why.len > 0) {
+        buf_text(t->out, "Stacks are missing: ");
+        add_name(t->out, why);
         end_line(t);
     }
 }

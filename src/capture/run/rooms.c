@@ -176,6 +176,9 @@ static bool make_window(struct rooms *r, struct err *err)
 static bool make_rows(struct rooms *r, struct err *err)
 {
     r->collecting = collecting_new(&r->follow);
+    if (r->dump != NULL && r->collecting != NULL) {
+        dump_await(r->dump, r->collecting);
+    }
     const struct limits_reach reach = {.follow = &r->follow,
                                        .accounting = polling_accounting(r->polling),
                                        .catching = r->catching,
@@ -190,9 +193,9 @@ static bool make_rows(struct rooms *r, struct err *err)
         {&catching_concern, r->catching},
         {&stops_concern, r->stops},
         {&waiting_concern, r->waiting},
-        {&dump_concern, r->dump},
         {&extra_records_concern, r->extra},
         {&collecting_concern, r->collecting},
+        {&dump_concern, r->dump},
         {&stack_sizes_concern, stack_sizes_new(&r->follow)},
         {&unsampled_concern, r->follow.unsampled},
         {&cpus_concern, cpus_new(&r->shared)},
