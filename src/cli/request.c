@@ -698,8 +698,8 @@ static bool resolve_dump(struct request *out, struct err *err)
     if (out->word_count > 0 || !was_given(out, "pids", SOURCE_ARGUMENT))
         return wrong_count(out, err);
     return !out->locals ||
-           err_set(err, ERR_USAGE, 0, "--locals yes is not done: values of variables may be secrets, and are never read; "
-                                      "use a debugger");
+           err_set(err, ERR_USAGE, 0, "--locals yes is not done: values of variables may be secrets, and are never "
+                                      "read; use a debugger");
 }
 
 static bool resolve_own(struct request *out, struct err *err)

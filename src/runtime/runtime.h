@@ -307,9 +307,9 @@ struct runtime {
     /* sample: in a catcher */
     void (*walk)(const void *state, void *plan, const struct runtime_thread *thread,
                  struct memory_batch *memory, struct runtime_stack *out);
-    /* Where the thread's frames keep what they refer to, as a plan knows it after a walk; false: it does not. Null: as
-     * well. */
-    bool (*references)(const void *plan, uint64_t *start, uint64_t *limit);
+    /* Of a thread that has just been walked and sleeps: the futexes of locks that its code holds, or waits for, by what
+     * it has on its stack, though such a lock notes no owner. How many, at most `most`. May be null. */
+    size_t (*locks)(const void *plan, struct memory_batch *memory, uint64_t *futexes, size_t most);
     bool wants_registers; /* walk uses thread->registers */
     bool only_labels;     /* walk gives no frames, but the labels of what runs: RUNTIME_EMPTY. Others tell its stack */
     /* Threads that may be running now, by the runtime's own lists: who holds its lock first, then those that

@@ -69,17 +69,6 @@ void collecting_run(struct collecting *c)
     }
 }
 
-bool collecting_begins(const struct collecting *c)
-{
-    struct err why;
-    bool begins = false;
-    for (size_t i = 0; i < c->all.len; i++) {
-        const struct collected *one = &c->all.at[i];
-        begins |= one->job != NULL && collector_state(c->collector, one->job, &why) == COLLECT_BEGINS;
-    }
-    return begins;
-}
-
 bool collecting_any_stack(const struct collecting *c)
 {
     return c->any_stack;

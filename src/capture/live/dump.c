@@ -1,12 +1,10 @@
-/* dump: the row of a run that looks at each thread until it was seen once, and then ends the run. A thread that does not
- * run is found by waits.h; of one that runs the best sample of the window is its stack. What each waits for, and who
- * holds it, is found at the end, when nobody moves any more but those who run. */
+/* dump: the row of a run that looks at each thread until it was seen once, and then ends the run. A thread that does
+ * not run is found by waits.h; of one that runs the best sample of the window is its stack. What each waits for, and
+ * who holds it, is found at the end, when nobody moves any more but those who run. */
 #include "capture/live/dump.h"
 #include "base/time.h"
-#include "capture/live/dump_blocks.h"
 #include "capture/live/dump_circle.h"
 #include "capture/live/dump_locks.h"
-#include "capture/stacks/waits.h"
 #include "os/access.h"
 #include "os/clock.h"
 #include "target/stat.h"
@@ -170,7 +168,8 @@ static enum rank take_sample(const struct profile *p, struct dump_thread *t)
 static bool is_walked(const struct target *target)
 {
     const struct reader *reader = target->runtime.reader;
-    while (reader != NULL && (reader->runtime == NULL || reader->runtime->walk == NULL || reader->runtime->only_labels)) {
+    while (reader != NULL &&
+           (reader->runtime == NULL || reader->runtime->walk == NULL || reader->runtime->only_labels)) {
         reader = reader->next;
     }
     return reader != NULL;
@@ -184,8 +183,7 @@ static void look(struct dump *d, struct target *target, struct dump_thread *t)
     t->state = found.state;
     t->node = found.node;
     t->thread = found.thread;
-    t->start = found.start;
-    t->limit = found.limit;
+    memcpy(t->locks, found.locks, sizeof t->locks);
     t->is_seen = found.node != 0 || found.state == 0 || found.state == 'Z' || found.state == 'X';
     if (found.node != 0) {
         locks_note(t, found.place);
@@ -282,7 +280,6 @@ static void window_end(void *state)
         struct target *target = targets_find(d->targets, process->pid);
         process->process = target == NULL ? 0 : targets_process_id(d->targets, p, target);
         locks_find_holders(d->targets->images->world, p, threads, process->count);
-        blocks_find_holders(d->targets->images->world, threads, process->count);
         name_locks(threads, process->count);
         d->found.circles += circles_find(threads, process->count, d->found.circles);
         explain(d, process);

@@ -22,7 +22,7 @@
 #include "capture/collect/collecting.h"
 #include "capture/concern.h"
 #include "capture/shared.h"
-#include "capture/stacks/stacks.h"
+#include "capture/stacks/waits.h"
 #include "capture/taker.h"
 
 enum { DUMP_MS = 500, DUMP_THREADS_MAX = 8192, DUMP_WAIT_MAX = 160, DUMP_COMMAND_MAX = 160 };
@@ -34,7 +34,7 @@ struct dump_thread {
     bool is_seen;
     uint32_t thread;  /* of the profile: its name and labels */
     uint32_t node;    /* its stack; 0: not known */
-    uint64_t start, limit; /* where its runtime's frames keep what they refer to */
+    uint64_t locks[WAITS_LOCKS]; /* as in struct waits_found */
     uint64_t futex;   /* it waits at; 0: at none */
     uint32_t holder;  /* who has the lock: 1 + its place among its process's threads; 0: not known */
     uint32_t circle;  /* deadlock that it is in, from 1; 0: none */

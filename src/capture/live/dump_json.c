@@ -1,5 +1,6 @@
-/* The dump as one object of JSON. Keys are a promise: they are added to, and never change their meaning. What is not
- * known is not there. */
+/* The dump as one object of JSON, for scripts and for people who ask a machine: docs/dump.md lists the keys. They are a
+ * promise: they are added to, and never change their meaning. What is not known is not there, so that a reader can tell
+ * it from what is empty. */
 #include "base/json.h"
 #include "base/time.h"
 #include "base/version.h"

@@ -1,5 +1,6 @@
-/* locks: the six arguments of a system call into words. A descriptor's link says what it is; a futex's memory who holds
- * it. What is read of the process is hostile: a wrong owner is one that is no thread of it, and is not told. */
+/* locks: the arguments of a system call into words. A descriptor's link says what it is, and a futex's memory who holds
+ * it; or else what a runtime's code has on its stack does. What is read of the process is hostile: a wrong owner is one
+ * that is no thread of it, and is not told. */
 #include "capture/live/dump_locks.h"
 #include "capture/stacks/reasons.h"
 #include "os/clock.h"
@@ -123,6 +124,30 @@ static struct str gil_of(const struct profile *p, const struct dump_thread *t)
     return t->thread == 0 ? STR("") : profile_text(p, p->threads.at[t->thread].label[PROFILE_LABEL_GIL]);
 }
 
+static bool has_lock(const struct dump_thread *t, uint64_t futex)
+{
+    bool has = false;
+    for (size_t i = 0; i < WAITS_LOCKS; i++) {
+        has = has || t->locks[i] == futex;
+    }
+    return has && t->futex != futex; /* else it waits itself */
+}
+
+/* Of a lock that notes no owner; 0: nobody has it, or several may. */
+static uint32_t code_holder(const struct dump_thread *threads, size_t count, uint64_t futex)
+{
+    uint32_t holder = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (has_lock(&threads[i], futex)) {
+            if (holder != 0) {
+                return 0;
+            }
+            holder = (uint32_t)i + 1;
+        }
+    }
+    return holder;
+}
+
 void locks_find_holders(const struct world *world, const struct profile *p, struct dump_thread *threads, size_t count)
 {
     uint32_t gil = 0;
@@ -136,6 +161,7 @@ void locks_find_holders(const struct world *world, const struct profile *p, stru
             t->holder = gil;
         } else if (t->futex != 0 && t->node != 0) {
             t->holder = mutex_holder(world, t, threads, count);
+            t->holder = t->holder != 0 ? t->holder : code_holder(threads, count, t->futex);
         }
     }
 }

@@ -3,7 +3,8 @@
  *
  * A mutex's memory is read twice; only where both are equal, say that somebody waits, and name a thread of the process
  * it is believed. It is glibc's (the owner stands eight bytes behind the word), or musl's and one with priority
- * inheritance (the word is the owner). Other futexes (conditions, semaphores, runtimes' own) name nobody.
+ * inheritance (the word is the owner). A runtime's own lock that notes none is held by who has it on its stack, when
+ * that is one thread, and it does not wait for it. Other futexes (conditions, semaphores) name nobody.
  */
 #ifndef CAPTURE_LIVE_DUMP_LOCKS_H
 #define CAPTURE_LIVE_DUMP_LOCKS_H

@@ -17,7 +17,16 @@ enum {
     BLOCK_ROWS = 2,    /* of each beside its frames */
 };
 
-enum class { CLASS_RUNS, CLASS_HOLDS, CLASS_DEADLOCK, CLASS_DISK, CLASS_STOPPED, CLASS_WAITS, CLASS_NATIVE, CLASS_UNKNOWN };
+enum class {
+    CLASS_RUNS,
+    CLASS_HOLDS,
+    CLASS_DEADLOCK,
+    CLASS_DISK,
+    CLASS_STOPPED,
+    CLASS_WAITS,
+    CLASS_NATIVE,
+    CLASS_UNKNOWN,
+};
 
 struct block {
     const struct dump_thread *first;

@@ -346,15 +346,16 @@ uint32_t waits_node(struct waits *w, struct profile *p, struct reader *reader, u
     return read_times(w, t, &after) && !has_run(t, &after) ? node : 0;
 }
 
-static void find_references(const struct target *target, const struct waiter *t, struct waits_found *out)
+static void find_locks(const struct target *target, const struct waiter *t, struct waits_found *out)
 {
     const struct reader *reader = target->runtime.reader;
     while (reader != NULL && reader->serial != t->serial) {
         reader = reader->next;
     }
-    if (reader != NULL && reader->runtime->references != NULL &&
-        !reader->runtime->references(t->plan, &out->start, &out->limit)) {
-        out->start = out->limit = 0;
+    if (reader != NULL && reader->runtime->locks != NULL) {
+        struct remote_caller caller = {.remote = &reader->remote};
+        struct memory_batch memory = remote_batch(&caller);
+        (void)reader->runtime->locks(t->plan, &memory, out->locks, WAITS_LOCKS);
     }
 }
 
@@ -373,7 +374,7 @@ void waits_find(struct waits *w, struct profile *p, struct target *target, uint3
     }
     const struct caught *caught = walk_any(w, target, t);
     if (caught != NULL) {
-        find_references(target, t, out);
+        find_locks(target, t, out);
     }
     sleeping_allow(&w->sleeping, 1, WAITS_READS);
     uint32_t node = node_of(w, p, target, t, caught);

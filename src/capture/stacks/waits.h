@@ -34,7 +34,7 @@
 #include "capture/stacks/sleeping.h"
 #include "os/proc.h"
 
-enum { WAITS_PLACE_MAX = 192 }; /* of a syscall file */
+enum { WAITS_PLACE_MAX = 192 /* of a syscall file */, WAITS_LOCKS = 8 };
 
 enum { WAITS_MS = 100, WAITS_THREADS = 500, WAITS_PLACES = 1000, WAITS_READS = 400, WAITERS_MAX = 8192 };
 
@@ -90,7 +90,7 @@ uint32_t waits_node(struct waits *w, struct profile *p, struct reader *reader, u
 struct waits_found {
     char state;              /* as in stat; 0: it has ended */
     uint32_t node, thread;   /* in the profile; node 0: it runs, or ran on meanwhile, or may not be read (refusal) */
-    uint64_t start, limit;   /* what its runtime's frames refer to stands there; 0, 0: not known */
+    uint64_t locks[WAITS_LOCKS]; /* futexes of locks that it holds or waits for (runtime.h); 0: no more */
     char place[WAITS_PLACE_MAX]; /* its syscall file; "" */
 };
 void waits_find(struct waits *w, struct profile *p, struct target *target, uint32_t tid, struct waits_found *out);

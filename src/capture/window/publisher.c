@@ -75,7 +75,6 @@ struct publisher {
     uint64_t sent;             /* of them, when the last summary was written */
     struct publisher_naming naming;
     struct publisher_memory memory;
-    const struct own_cost *own;
     const struct shared *shared;
     uint64_t own_cpu_ns; /* of the process, when the window before was closed */
     struct usage usage;  /* then; at first when the thread began */
@@ -219,7 +218,7 @@ static bool publish(struct publisher *pub, struct profile *p)
         return false;
     }
     silent_say(pub->log, pub->naming.images->world, &pub->silent_told);
-    uint64_t own_ns = own_cost_ns(pub->own, background_ns(pub));
+    uint64_t own_ns = own_cost_ns(&pub->shared->own, background_ns(pub));
     p->meta.own_cpu_ns = own_ns - pub->own_cpu_ns;
     p->meta.own_rss_bytes = proc_own_rss_bytes();
     p->meta.own_rss_peak_bytes = proc_own_rss_peak_bytes();
@@ -265,9 +264,6 @@ static void release_caches(struct publisher *pub, struct profile *idle)
 static void try_outputs(struct publisher *pub)
 {
     struct err err;
-    if (pub->shared->taker.take != NULL) {
-        return;
-    }
     if (!outputs_try(&pub->outputs, &err)) {
         log_once(pub->log, LOG_ERROR, "%s", err.text);
         return;
@@ -291,7 +287,7 @@ static void *publisher_main(void *context)
             break;
         }
         struct profile *p = pub->full;
-        bool tries = pub->tries;
+        bool tries = pub->tries && pub->shared->taker.take == NULL;
         pub->tries = false;
         pub->busy = true;
         pthread_mutex_unlock(&pub->lock);
@@ -351,7 +347,6 @@ struct publisher *publisher_new(struct shared *shared, struct images *images, si
         return NULL;
     }
     pub->log = &shared->log;
-    pub->own = &shared->own;
     pub->shared = shared;
     pub->settings = settings;
     machine_init(&pub->machine, settings);

@@ -428,11 +428,3 @@ void python_walk(const void *state, void *plan, const struct runtime_thread *thr
     }
     finish(&w, end);
 }
-
-bool python_references(const void *plan, uint64_t *start, uint64_t *limit)
-{
-    const struct python_plan *known = plan;
-    *start = known->chunk;
-    *limit = known->top;
-    return known->chunk != 0 && known->top > known->chunk;
-}
