@@ -205,9 +205,10 @@ static void whole_json(void)
     CHECK(json_valid(buf_slice(&out)));
     const char *text = buf_cstr(&out);
     CHECK(strstr(text, "\"pid\":7,\"command\":\"python3 app.py\",\"runtime\":\"CPython 3.11.9\","
-                       "\"missing\":\"because\",\"deadlocks\":[[10,11]],\"threads\":[{\"tid\":7,\"name\":\"main\",\"state\":\"sleeping\","
-                       "\"waits_for\":\"sleep\",\"frames\":[{\"function\":\"main\",\"file\":\"app.py\",\"line\":9,"
-                       "\"language\":\"python\"},{\"function\":\"root0\",\"language\":\"native\"}]}") != NULL);
+                       "\"missing\":\"because\",\"deadlocks\":[[10,11]],\"threads\":[{\"tid\":7,\"name\":\"main\","
+                       "\"state\":\"sleeping\",\"waits_for\":\"sleep\",\"frames\":[{\"function\":\"main\","
+                       "\"file\":\"app.py\",\"line\":9,\"language\":\"python\"},"
+                       "{\"function\":\"root0\",\"language\":\"native\"}]}") != NULL);
     CHECK(strstr(text, "\"waits_for\":\"lock 0x30\",\"holder\":11,\"deadlock\":1,") != NULL);
     buf_release(&out);
     forget();
