@@ -18,7 +18,7 @@ static struct settings settings_of(const struct request *request)
     s.scope.enabled = true;
     s.sampling = (struct sampling_settings){.frequency_hz = DUMP_HZ,
                                             .stops_hz = DUMP_HZ,
-                                            .window_ns = NS_PER_S,
+                                            .window_ns = 60 * NS_PER_S, /* it ends before */
                                             .wall = true,
                                             .perf_mode = s.sampling.perf_mode,
                                             .brief_stops = s.sampling.brief_stops};

@@ -13,7 +13,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { EVERY_MS = 10 };
+enum {
+    EVERY_MS = 10,
+    TRIES = 4, /* among many threads a runtime's reader finds one by several walks, … */
+    TRIES_THREADS = 32, /* … one more for so many */
+    TRIES_MOST = 250,
+};
 
 /* How good a stack of a sample is; from RANK_WHOLE on no better one is waited for. */
 enum rank { RANK_NONE, RANK_MARKED, RANK_NATIVE, RANK_RUNTIME_MARKED, RANK_RUNTIME };
@@ -28,6 +33,7 @@ struct dump {
     struct pid_list tids; /* scratch */
     struct buf text;      /* scratch */
     uint64_t next_ns, end_ns;
+    size_t tries; /* of each thread */
 };
 
 struct dump *dump_new(struct shared *shared, struct stacks *stacks, struct readers *readers, struct targets *targets,
@@ -114,11 +120,13 @@ static void setup(void *state)
 {
     struct dump *d = state;
     d->found.wall_ns = clock_wall_ns();
-    d->end_ns = clock_mono_ns() + DUMP_MS * NS_PER_MS;
     vec_each(&d->targets->all, target)
     {
         list_process(d, *target);
     }
+    size_t count = d->found.threads.len, tries = TRIES + count / TRIES_THREADS;
+    d->tries = tries < TRIES_MOST ? tries : (size_t)TRIES_MOST;
+    d->end_ns = clock_mono_ns() + (DUMP_MS + DUMP_THREAD_MS * count) * NS_PER_MS;
 }
 
 /* ---- threads that run ---- */
@@ -185,6 +193,10 @@ static void look(struct dump *d, struct target *target, struct dump_thread *t)
     t->thread = found.thread;
     memcpy(t->locks, found.locks, sizeof t->locks);
     t->is_seen = found.node != 0 || found.state == 0 || found.state == 'Z' || found.state == 'X';
+    if (found.node != 0 && t->tries < d->tries && is_walked(target) && rank_of(p, found.node) < RANK_RUNTIME_MARKED) {
+        t->tries++;
+        t->is_seen = false;
+    }
     if (found.node != 0) {
         locks_note(t, found.place);
     } else if (found.state == 'R') {

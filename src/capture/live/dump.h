@@ -1,11 +1,11 @@
 /*
  * dump: the stack of every thread of a process now, what each waits for, and who holds what (pillion dump).
  *
- * Concept. A run of the usual kind that ends as soon as each thread was seen once, DUMP_MS at most. A thread that does
- * not run (it sleeps, waits for a disk, is stopped) is read by the place that the kernel tells, its runtime's stack
- * woven in, and believed when it had not run meanwhile (stacks/waits.h). For one that runs the first whole sample is
- * awaited: by perf, by its runtime's reader, by a brief stop, whatever there is. Nothing is written; nobody is stopped
- * but by --brief-stops, nor sent a signal.
+ * Concept. A run of the usual kind that ends as soon as each thread was seen once: after DUMP_MS, and
+ * DUMP_THREAD_MS for each thread, at the latest. A thread that does not run (it sleeps, waits for a disk, is stopped)
+ * is read by the place that the kernel tells, its runtime's stack woven in, and believed when it had not run meanwhile
+ * (stacks/waits.h). For one that runs the first whole sample is awaited: by perf, by its runtime's reader, by a brief
+ * stop, whatever there is. Nothing is written; nobody is stopped but by --brief-stops, nor sent a signal.
  *
  * What a thread waits for is told by its system call: a word, the descriptor and what that is, the futex. A mutex of
  * glibc or musl says who holds it, in its own memory: believed when what is read twice is the same, and the holder a
@@ -25,13 +25,14 @@
 #include "capture/stacks/waits.h"
 #include "capture/taker.h"
 
-enum { DUMP_MS = 500, DUMP_THREADS_MAX = 8192, DUMP_WAIT_MAX = 160, DUMP_COMMAND_MAX = 160 };
+enum { DUMP_MS = 500, DUMP_THREAD_MS = 4, DUMP_THREADS_MAX = 8192, DUMP_WAIT_MAX = 160, DUMP_COMMAND_MAX = 160 };
 
 struct dump_thread {
     uint32_t pid, tid;
     uint32_t inner;   /* its number in its own PID namespace */
     char state;       /* as in stat: R S D T Z …; 0: it has ended */
     bool is_seen;
+    uint8_t tries;    /* looks that found no stack of its runtime */
     uint32_t thread;  /* of the profile: its name and labels */
     uint32_t node;    /* its stack; 0: not known */
     uint64_t locks[WAITS_LOCKS]; /* as in struct waits_found */
