@@ -1,6 +1,7 @@
 /* pillion: parse the command line, choose the command's row, run it, return its exit status. */
 #include "capture/run/capture.h"
 #include "cli/doctor.h"
+#include "cli/dump.h"
 #include "cli/help.h"
 #include "cli/install.h"
 #include "cli/render.h"
@@ -36,6 +37,7 @@ static bool starts_command(const struct request *request)
 
 static int (*const commands[COMMAND_COUNT])(const struct request *) = {
     [COMMAND_RUN] = profile,
+    [COMMAND_DUMP] = dump_run,
     [COMMAND_REPORT] = report_run,
     [COMMAND_DOCTOR] = doctor_run,
     [COMMAND_RENDER] = render_run,

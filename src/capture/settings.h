@@ -168,6 +168,7 @@ struct sampling_settings {
 struct runtime_settings {
     enum runtime_mode mode[FRAME_KIND_COUNT]; /* RUNTIME_AUTO; by enum frame_kind */
     enum native_frames native_frames; /* between an interpreter's own; NATIVE_ON */
+    bool only_light; /* nothing is asked for but stacks of light threads, in memory (live/); false */
     bool attaches; /* runtimes that have no other way are asked for a profile of their own; true */
     unsigned collected; /* what they are asked for besides CPU time, whatever ways there are: bits of
                          * enum runtime_wanted; none */

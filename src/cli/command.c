@@ -3,6 +3,8 @@
 #include <string.h>
 
 const struct command_info command_table[COMMAND_COUNT] = {
+    [COMMAND_DUMP] = {"dump", "-p PID[,PID...] [--json]",
+                      "the stack of every thread now, what it waits for, and who holds that"},
     [COMMAND_REPORT] = {"report", "FILE... [--top N] [--json]",
                         "print the heaviest functions and paths of saved profiles"},
     [COMMAND_DOCTOR] = {"doctor", "[-p PID] [--json]",

@@ -19,7 +19,8 @@
 #define RENDER COMMAND_BIT(COMMAND_RENDER)
 #define REPORT COMMAND_BIT(COMMAND_REPORT)
 #define DOCTOR COMMAND_BIT(COMMAND_DOCTOR)
-#define RUN (COMMAND_BIT(COMMAND_RUN) | DOCTOR)
+#define DUMP COMMAND_BIT(COMMAND_DUMP)
+#define RUN (COMMAND_BIT(COMMAND_RUN) | DUMP | DOCTOR)
 #define UPLOAD COMMAND_BIT(COMMAND_UPLOAD)
 #define SENDING (RUN | UPLOAD)
 
@@ -36,6 +37,7 @@ const char *const option_group_title[GROUP_COUNT] = {
     [GROUP_TLS] = "TLS and spool",
     [GROUP_REPORT] = "pillion report",
     [GROUP_RENDER] = "pillion render",
+    [GROUP_DUMP] = "pillion dump",
     [GROUP_DOCTOR] = "pillion doctor",
     [GROUP_UPLOAD] = "pillion upload",
 };
@@ -53,6 +55,7 @@ static const struct choice perf_modes[] = {
 };
 
 static const struct choice on_or_off[] = {CHOICE("on", NATIVE_ON), CHOICE("off", NATIVE_OFF), {0}};
+static const struct choice no_or_yes[] = {CHOICE("no", false), ALSO("yes", true), {0}};
 static const struct choice file_names[] = {
     CHOICE("plain", FILE_NAMES_PLAIN), CHOICE("gprofiler", FILE_NAMES_GPROFILER), {0},
 };
@@ -435,7 +438,11 @@ const struct option option_table[] = {
     {.name = "dry-run", .kind = KIND_FLAG, .group = GROUP_UPLOAD, .commands = UPLOAD,
      .at = AT(dry_run), .shown = "",
      .help = "print requests with secrets masked; send nothing"},
-    {.name = "json", .kind = KIND_FLAG, .group = GROUP_DOCTOR, .commands = DOCTOR | REPORT, .at = AT(json),
+    {.name = "all-frames", .kind = KIND_FLAG, .group = GROUP_DUMP, .commands = DUMP, .at = AT(all_frames), .shown = "",
+     .help = "every frame and thread on a terminal, too, however many screens"},
+    {.name = "locals", .value = "no", .kind = KIND_CHOICE, .group = GROUP_DUMP, .commands = DUMP, .at = AT(locals),
+     .choices = no_or_yes, .fallback = "no", .help = "values of variables: never read, they may be secrets"},
+    {.name = "json", .kind = KIND_FLAG, .group = GROUP_DOCTOR, .commands = DUMP | REPORT | DOCTOR, .at = AT(json),
      .shown = "", .help = "print one JSON object"},
 };
 const size_t option_count = sizeof option_table / sizeof option_table[0];

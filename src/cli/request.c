@@ -596,6 +596,7 @@ static bool resolve_target(struct request *out, struct err *err)
 static void hint_at_command(struct settings *s)
 {
     static const char *const hints[COMMAND_COUNT] = {
+        [COMMAND_DUMP] = "did you mean: pillion dump?",
         [COMMAND_REPORT] = "did you mean: pillion report?",
         [COMMAND_DOCTOR] = "did you mean: pillion doctor?",
         [COMMAND_RENDER] = "did you mean: pillion render?",
@@ -693,6 +694,15 @@ static bool wrong_count(const struct request *out, struct err *err)
                    info->usage);
 }
 
+static bool resolve_dump(struct request *out, struct err *err)
+{
+    if (out->word_count > 0 || !was_given(out, "pids", SOURCE_ARGUMENT))
+        return wrong_count(out, err);
+    return !out->locals ||
+           err_set(err, ERR_USAGE, 0, "--locals yes is not done: values of variables may be secrets, and are never "
+                                      "read; use a debugger");
+}
+
 static bool resolve_own(struct request *out, struct err *err)
 {
     switch (out->command) {
@@ -705,6 +715,8 @@ static bool resolve_own(struct request *out, struct err *err)
         return (out->word_count > 0 && out->render_output) || wrong_count(out, err);
     case COMMAND_INSTALL:
         return out->word_count == 1 || wrong_count(out, err);
+    case COMMAND_DUMP:
+        return resolve_dump(out, err);
     case COMMAND_DOCTOR:
         return (out->word_count == 0 && !(out->settings.scope.pid_count > 1 &&
                                           was_given(out, "pids", SOURCE_ARGUMENT))) ||

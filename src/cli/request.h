@@ -58,8 +58,10 @@ struct request {
     unsigned render_format; /* bits (encode/encode.h), 0 = by the extension */
 
     unsigned report_top;
+    int locals;      /* dump: shown */
+    bool all_frames; /* dump */
 
-    bool json;    /* doctor, report */
+    bool json;    /* dump, report, doctor */
     bool dry_run; /* upload */
 
     /* Copies of secrets whose place in argv was overwritten; wiped and freed by request_release. */

@@ -108,6 +108,12 @@ unsigned console_columns(int fd)
     return ioctl(fd, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
+unsigned console_rows(int fd)
+{
+    struct winsize size;
+    return ioctl(fd, TIOCGWINSZ, &size) == 0 ? size.ws_row : 0;
+}
+
 static bool is_set(const char *name)
 {
     const char *value = getenv(name);

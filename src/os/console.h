@@ -41,7 +41,8 @@ unsigned console_live_columns(int fd);
 /* As console_write, but without waiting: false when it could not be written at once. */
 bool console_write_now(int fd, const char *ptr, size_t len);
 
-/* Columns of a terminal, or 0. */
+/* Columns of a terminal, or 0; its rows. */
 unsigned console_columns(int fd);
+unsigned console_rows(int fd);
 
 #endif

@@ -206,6 +206,17 @@ static void window_end(void *state)
     }
 }
 
+bool collecting_begins(const struct collecting *c)
+{
+    struct err why;
+    bool begins = false;
+    for (size_t i = 0; i < c->all.len; i++) {
+        const struct collected *one = &c->all.at[i];
+        begins |= one->job != NULL && collector_state(c->collector, one->job, &why) == COLLECT_BEGINS;
+    }
+    return begins;
+}
+
 const struct concern sharing_out_concern = {
     .name = "sharing out",
     .window_end = window_end,

@@ -87,7 +87,7 @@ static void say_disabled(const struct settings *settings)
 
 int capture_run(const struct settings *settings, const struct world *world, const struct observer *observer)
 {
-    struct run_input input = {settings, world, observer};
+    struct run_input input = {settings, world, observer, NULL};
     if (!settings->scope.enabled) {
         say_disabled(settings);
     }
@@ -112,4 +112,11 @@ int capture_run(const struct settings *settings, const struct world *world, cons
         say_unstartable(settings, status, &err);
     }
     return status;
+}
+
+int capture_dump(const struct settings *settings, const struct world *world, struct dump_request *request)
+{
+    struct run_input input = {settings, world, NULL, request};
+    (void)run_attach(&input);
+    return request->any_stack ? 0 : EXIT_NO_PROFILE;
 }

@@ -28,7 +28,8 @@ void rooms_init(struct rooms *r, const struct run_input *input)
     } else { /* nobody will read it */
         sender_hide_variables();
     }
-    *r = (struct rooms){.shared = {.settings = settings,
+    *r = (struct rooms){.input = input,
+                        .shared = {.settings = settings,
                                    .world = input->world,
                                    .observer = input->observer,
                                    .init_fd = -1,
@@ -147,7 +148,11 @@ static bool make_records(struct rooms *r, struct err *err)
     const struct extra_records_path extra = {
         .find = r->find, .stacks = &r->stacks, .catching = r->catching, .records = r->records};
     extra_records_connect(r->extra, &r->follow, &extra);
-    bool asked = s->settings->sampling.wall || s->settings->sampling.off_cpu;
+    if (r->input->dump != NULL) {
+        r->dump = dump_new(s, &r->stacks, catching_readers(r->catching), &r->follow.targets, r->input->dump);
+        s->taker = r->dump != NULL ? dump_taker(r->dump) : s->taker;
+    }
+    bool asked = r->input->dump == NULL && (s->settings->sampling.wall || s->settings->sampling.off_cpu);
     bool waits = asked && s->observer == NULL && !extra_records_watch_off_cpu(r->extra);
     r->waiting = waiting_new(s, &r->stacks, catching_readers(r->catching), &r->follow.targets, waits);
     return r->waiting != NULL || err_set(err, ERR_MEMORY, 0, "no memory to look at waiting threads");
@@ -171,6 +176,9 @@ static bool make_window(struct rooms *r, struct err *err)
 static bool make_rows(struct rooms *r, struct err *err)
 {
     r->collecting = collecting_new(&r->follow);
+    if (r->dump != NULL && r->collecting != NULL) {
+        dump_await(r->dump, r->collecting);
+    }
     const struct limits_reach reach = {.follow = &r->follow,
                                        .accounting = polling_accounting(r->polling),
                                        .catching = r->catching,
@@ -187,6 +195,7 @@ static bool make_rows(struct rooms *r, struct err *err)
         {&waiting_concern, r->waiting},
         {&extra_records_concern, r->extra},
         {&collecting_concern, r->collecting},
+        {&dump_concern, r->dump},
         {&stack_sizes_concern, stack_sizes_new(&r->follow)},
         {&unsampled_concern, r->follow.unsampled},
         {&cpus_concern, cpus_new(&r->shared)},
@@ -206,7 +215,7 @@ static bool make_rows(struct rooms *r, struct err *err)
     };
     bool good = true;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        good = good && rows[i].state != NULL;
+        good = good && (rows[i].state != NULL || (rows[i].concern == &dump_concern && r->input->dump == NULL));
         r->rows.at[r->rows.count++] = rows[i];
     }
     return good || err_set(err, ERR_MEMORY, 0, "no memory to begin");

@@ -75,7 +75,7 @@ struct publisher {
     uint64_t sent;             /* of them, when the last summary was written */
     struct publisher_naming naming;
     struct publisher_memory memory;
-    const struct own_cost *own;
+    const struct shared *shared;
     uint64_t own_cpu_ns; /* of the process, when the window before was closed */
     struct usage usage;  /* then; at first when the thread began */
     const struct settings *settings;
@@ -211,8 +211,12 @@ static bool publish(struct publisher *pub, struct profile *p)
         log_once(pub->log, LOG_WARNING, "%s; some frames stay unnamed", err.text);
     }
     log_problems(pub);
+    if (pub->shared->taker.take != NULL) {
+        pub->shared->taker.take(pub->shared->taker.context, p);
+        return false;
+    }
     silent_say(pub->log, pub->naming.images->world, &pub->silent_told);
-    uint64_t own_ns = own_cost_ns(pub->own, background_ns(pub));
+    uint64_t own_ns = own_cost_ns(&pub->shared->own, background_ns(pub));
     p->meta.own_cpu_ns = own_ns - pub->own_cpu_ns;
     p->meta.own_rss_bytes = proc_own_rss_bytes();
     p->meta.own_rss_peak_bytes = proc_own_rss_peak_bytes();
@@ -282,7 +286,7 @@ static void *publisher_main(void *context)
             break;
         }
         struct profile *p = pub->full;
-        bool tries = pub->tries;
+        bool tries = pub->tries && pub->shared->taker.take == NULL;
         pub->tries = false;
         pub->busy = true;
         pthread_mutex_unlock(&pub->lock);
@@ -342,7 +346,7 @@ struct publisher *publisher_new(struct shared *shared, struct images *images, si
         return NULL;
     }
     pub->log = &shared->log;
-    pub->own = &shared->own;
+    pub->shared = shared;
     pub->settings = settings;
     machine_init(&pub->machine, settings);
     external_init(&pub->external, settings->origin.external_metadata, pub->log);
