@@ -3,6 +3,7 @@
 #include <string.h>
 
 const struct command_info command_table[COMMAND_COUNT] = {
+    [COMMAND_TOP] = {"top", "[command | -p PID | -a]", "what uses the CPU right now, function by function"},
     [COMMAND_DOCTOR] = {"doctor", "[-p PID] [--json]",
                         "what works here, what does not, and what to change"},
     [COMMAND_RENDER] = {"render", "FILE... -o OUT [--diff BASE]",

@@ -57,6 +57,7 @@ enum option_group {
     GROUP_BACKEND,
     GROUP_TLS,
     GROUP_RENDER,
+    GROUP_TOP,
     GROUP_DOCTOR,
     GROUP_UPLOAD,
     GROUP_COUNT,
@@ -80,7 +81,7 @@ struct option {
     enum option_group group : 8;
     enum flag_label label : 8;
     enum frame_kind language : 8; /* for its choice_at */
-    unsigned commands : 8; /* bits of enum command_id that know it; 0 = profiling runs and doctor */
+    unsigned commands : 16; /* bits of enum command_id that know it; 0 = profiling runs, top and doctor */
     char letter;           /* 0 = none */
     bool inverse;          /* a flag that is stored negated: --disable-x */
     bool gprofiler;        /* GPROFILER_<NAME> is read too */

@@ -282,7 +282,9 @@ int loop_run(struct rooms *r)
     struct loop l = {.rooms = r};
     r->shared.first_ns = clock_mono_ns();
     rows_setup(&r->rows);
-    publisher_try(r->publisher);
+    if (!r->shared.settings->live.on || r->shared.settings->output.dir != NULL) {
+        publisher_try(r->publisher);
+    }
     run_windows(&l);
     return finish(r);
 }

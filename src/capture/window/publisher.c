@@ -9,7 +9,6 @@
 #include "capture/window/machine.h"
 #include "capture/window/silent.h"
 #include "capture/window/summary.h"
-#include "capture/window/whole_run.h"
 #include "capture/upload/uploader.h"
 #include "os/clock.h"
 #include "os/confine.h"
@@ -227,6 +226,9 @@ static bool publish(struct publisher *pub, struct profile *p)
     external_note(&pub->external, p);
     bool tight = make_room(pub);
     err = (struct err){0};
+    if (whole_run_shows(&pub->run, p)) {
+        return tight;
+    }
     if (pub->uploader != NULL) {
         uploader_submit(pub->uploader, p); /* first: of a window that is a file, or in the log, the spool has a copy */
     }
@@ -384,8 +386,7 @@ bool publisher_start(struct publisher *pub, bool confined, struct err *err)
     pthread_attr_setstacksize(&attr, STACK_BYTES);
     int number = pthread_create(&pub->thread, &attr, publisher_main, pub);
     pthread_attr_destroy(&attr);
-    pub->runs = number == 0;
-    return pub->runs || err_no_thread(err, number, "the publisher's thread");
+    return (pub->runs = number == 0) || err_no_thread(err, number, "the publisher's thread");
 }
 
 /* What the next profile may have: what is left, when `full` has gone and windows wait, is for it and
@@ -437,6 +438,11 @@ static void ask(struct publisher *pub, bool *what)
 void publisher_release_caches(struct publisher *pub)
 {
     ask(pub, &pub->releases);
+}
+
+void publisher_show(struct publisher *pub, const struct whole_run_viewer *viewer)
+{
+    pub->run.viewer = *viewer;
 }
 
 void publisher_try(struct publisher *pub)
