@@ -39,7 +39,7 @@ struct top {
     struct top_model model;
     struct top_state state;
     struct top_list list;
-    char what[WHAT_MAX], mode[160], message[MESSAGE_MAX];
+    char what[WHAT_MAX], mode[160], message[MESSAGE_MAX], reason[MESSAGE_MAX];
     bool screen, taken; /* there is one; the terminal is ours at present */
     int keys;
     struct termios before;
@@ -67,7 +67,8 @@ static void describe_target(struct top *t)
     const struct scope_settings *scope = &t->shared->settings->scope;
     size_t used = 0;
     if (scope->mode == TARGET_COMMAND) {
-        snprintf(t->what, sizeof t->what, "%s (pid %u)", scope->command[0], t->shared->command_pid);
+        struct str name = str_base_name(str_of(scope->command[0]));
+        snprintf(t->what, sizeof t->what, "%.*s (pid %u)", (int)name.len, name.ptr, t->shared->command_pid);
         return;
     }
     snprintf(t->what, sizeof t->what, "all processes");
@@ -79,7 +80,7 @@ static void describe_target(struct top *t)
 static struct top_title title_of(const struct top *t)
 {
     const char *hint = t->shared->command_pid != 0 ? "(its output goes to /dev/null)" : "";
-    return (struct top_title){t->what, t->mode, t->message, hint, t->model.sum.length_ns};
+    return (struct top_title){t->what, t->mode, t->message, t->reason, hint, t->model.sum.length_ns};
 }
 
 static void hear(void *context, const struct log_heard *heard)
@@ -186,6 +187,7 @@ static void press(struct top *t, unsigned key)
     if (top_state_key(&t->state, key)) {
         t->message[0] = '\0';
     }
+    top_only(&t->model, t->state.only);
     if (paused && !t->state.paused) {
         top_refresh(&t->model);
     }
@@ -251,8 +253,9 @@ static void take(void *context, const struct profile *p)
 {
     struct top *t = context;
     pthread_mutex_lock(&t->lock);
-    struct str mode = profile_text(p, p->meta.mode);
+    struct str mode = profile_text(p, p->meta.mode), reason = profile_text(p, p->meta.reason);
     snprintf(t->mode, sizeof t->mode, "%.*s", (int)mode.len, mode.ptr);
+    snprintf(t->reason, sizeof t->reason, "%.*s", (int)reason.len, reason.ptr);
     top_add(&t->model, p);
     if (!t->state.paused) {
         top_refresh(&t->model);
@@ -283,6 +286,7 @@ static bool end(void *context)
     const struct settings *settings = t->shared->settings;
     stop_screen(t);
     if (t->screen) {
+        top_only(&t->model, 0);
         top_refresh(&t->model);
         write_plain(t, true);
     }

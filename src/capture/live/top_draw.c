@@ -18,6 +18,7 @@ enum {
     FACTS_HEIGHT = 9,     /* lines from which facts are shown, … */
     DETAIL_HEIGHT = 12,   /* … and what is known of the selected row */
     LINES_SHOWN = 5,
+    MUCH_PERCENT = 5,     /* not seen: from there on it is said why */
 };
 
 static const char bold[] = "\x1b[1m", reverse[] = "\x1b[7m", plain[] = "\x1b[0m";
@@ -93,6 +94,11 @@ static void add_facts(struct page *page, const struct top_model *m, const struct
     add_line(page, str_of(text), "");
 }
 
+const char *top_reason(const struct top_facts *f, const struct top_title *title)
+{
+    return top_percent(f->not_seen_ns, f->cpu_ns) > MUCH_PERCENT ? title->reason : "";
+}
+
 /* ---- the table ---- */
 
 static const char *const view_titles[TOP_TABLES] = {"function", "process", "thread", "language", ""};
@@ -102,8 +108,9 @@ static void add_share(struct buf *line, uint64_t part_ns, uint64_t whole_ns)
     buf_printf(line, "%*.1f ", NUMBER_COLUMNS, top_percent(part_ns, whole_ns));
 }
 
-static void add_head(struct page *page, const struct top_state *s, bool narrow)
+static void add_head(struct page *page, const struct top_model *m, const struct top_state *s, bool narrow)
 {
+    const struct top_row *only = m->only != 0 && s->view == TOP_FUNCTIONS ? &m->rows.at[m->only] : NULL;
     static const char *const heads[] = {"own%", "total%", "own%", "total%"};
     char text[400];
     size_t used = 0;
@@ -113,18 +120,25 @@ static void add_head(struct page *page, const struct top_state *s, bool narrow)
         snprintf(head, sizeof head, "%s%s", (unsigned)s->sort == i ? ">" : "", heads[i]);
         used += (size_t)snprintf(text + used, sizeof text - used, "%*s ", NUMBER_COLUMNS, head);
     }
-    snprintf(text + used, sizeof text - used, " %s%s%s%s%s", s->sort == TOP_BY_NAME ? ">" : "", view_titles[s->view],
-             narrow ? "" : "   (of the last seconds, since the start)", s->search_len > 0 ? " /" : "", s->search);
+    used += (size_t)snprintf(text + used, sizeof text - used, " %s%s%s%s", s->sort == TOP_BY_NAME ? ">" : "",
+                             view_titles[s->view], s->search_len > 0 ? " /" : "", s->search);
+    if (only != NULL) {
+        snprintf(text + used, sizeof text - used, " of %.*s only", (int)(only->name.len < 200 ? only->name.len : 200),
+                 only->name.ptr);
+    } else {
+        snprintf(text + used, sizeof text - used, "%s", narrow ? "" : "   (of the last seconds, since the start)");
+    }
     add_line(page, str_of(text), bold);
 }
 
 static void row_text(const struct top_model *m, const struct top_row *row, unsigned width, struct buf *line)
 {
-    add_share(line, row->recent.own_ns, m->recent.cpu_ns);
-    add_share(line, row->recent.total_ns, m->recent.cpu_ns);
+    uint64_t recent_ns = top_recent_ns(m, row), since_ns = top_since_ns(m, row);
+    add_share(line, row->recent.own_ns, recent_ns);
+    add_share(line, row->recent.total_ns, recent_ns);
     if (width >= WIDE) {
-        add_share(line, row->since.own_ns, m->since.cpu_ns);
-        add_share(line, row->since.total_ns, m->since.cpu_ns);
+        add_share(line, row->since.own_ns, since_ns);
+        add_share(line, row->since.total_ns, since_ns);
     }
     buf_byte(line, ' ');
     if (width >= WIDER && row->table == TOP_FUNCTIONS) {
@@ -174,7 +188,7 @@ static void add_detail(struct page *page, const struct top_model *m, const struc
     for (size_t i = 0; i < lines.at.len && i < LINES_SHOWN; i++) {
         const struct top_row *l = &m->rows.at[lines.at.at[i].row];
         buf_printf(&text, "%s%u: %.1f%%", i == 0 ? "  own by line " : ", ", l->line,
-                   top_percent(l->since.own_ns, m->since.cpu_ns));
+                   top_percent(l->since.own_ns, top_since_ns(m, row)));
     }
     add_line(page, buf_slice(&text), "");
     buf_release(&text);
@@ -188,6 +202,7 @@ static const char *const help[] = {
     "  1 2 3 4    functions, processes, threads, languages (Tab: next)",
     "  o t        sort by own, total share of the last seconds",
     "  O T n      sort by own, total share since the start; by name",
+    "  Enter      functions of the selected process, thread or language only",
     "  / Esc      search; all again",
     "  arrows     select a row, also j k, page up and down, g G",
     "  space      pause and go on",
@@ -210,14 +225,18 @@ static void add_help(struct page *page)
     add_line(page, STR(" any key goes back"), reverse);
 }
 
-static void add_last(struct page *page, const struct top_state *s, const struct top_title *title)
+static void add_last(struct page *page, const struct top_model *m, const struct top_state *s,
+                     const struct top_title *title)
 {
+    const char *reason = top_reason(&m->recent, title);
     if (s->asking == TOP_ASKS_FILES) {
         add_line(page, STR("write the flame graph? [y/N]"), reverse);
     } else if (s->asking == TOP_ASKS_SEARCH) {
         add_printed(page, reverse, "search: %s_", s->search);
     } else if (title->message[0] != '\0') {
         add_line(page, str_of(title->message), reverse);
+    } else if (reason[0] != '\0') {
+        add_printed(page, reverse, " ? keys  not seen: %s", reason);
     } else {
         add_printed(page, reverse, " q end  ? keys  1-4 view  o t sort  / search  space pause%s%s",
                     title->hint[0] != '\0' ? "  " : "", title->hint);
@@ -244,7 +263,7 @@ static void settle(struct top_state *s, const struct top_list *list)
         s->selected = 0;
     }
     s->move = 0;
-    s->count = list->at.len;
+    s->topmost = list->at.len > 0 ? list->at.at[0].row : 0;
     if (s->selected == 0) {
         s->first = 0;
     } else if (s->place < s->first) {
@@ -263,7 +282,7 @@ void top_draw(const struct top_model *m, struct top_state *s, const struct top_t
         add_line(&page, STR("too small"), "");
         return;
     }
-    top_list_rows(m, s->view, 0, s->sort, (struct str){s->search, s->search_len}, list);
+    top_list_rows(m, s->view, s->view == TOP_FUNCTIONS ? m->only : 0, s->sort, (struct str){s->search, s->search_len}, list);
     bool detail = size->height >= DETAIL_HEIGHT;
     unsigned above = size->height >= FACTS_HEIGHT ? 4 : 2, below = detail ? 3 : 1;
     s->page = size->height - above - below;
@@ -273,11 +292,11 @@ void top_draw(const struct top_model *m, struct top_state *s, const struct top_t
         add_help(&page);
         return;
     }
-    add_head(&page, s, size->width < WIDE);
+    add_head(&page, m, s, size->width < WIDE);
     add_rows(&page, m, s, list);
     uint32_t shown = list->at.len == 0 ? 0 : list->at.at[s->place].row;
     if (detail) {
         add_detail(&page, m, &m->rows.at[shown], shown);
     }
-    add_last(&page, s, title);
+    add_last(&page, m, s, title);
 }

@@ -21,6 +21,7 @@ struct top_title {
     const char *what;    /* is profiled: "pid 812" */
     const char *mode;    /* "perf, user and kernel" */
     const char *message; /* the last that the log had; "" */
+    const char *reason;  /* why something is not seen; "" */
     const char *hint;    /* about the command's output; "" */
     uint64_t elapsed_ns;
 };
@@ -35,6 +36,9 @@ enum { TOP_WIDTH_LEAST = 20, TOP_HEIGHT_LEAST = 5, TOP_WIDTH_MOST = 400, TOP_SCR
 /* Also settles `state`: the selected row is in the list and on the screen. `list` is scratch. */
 void top_draw(const struct top_model *m, struct top_state *state, const struct top_title *title,
               const struct top_size *size, struct top_list *list, struct buf *out);
+
+/* Why so much is not seen, if it is worth a line; else "". */
+const char *top_reason(const struct top_facts *f, const struct top_title *title);
 
 /* `since`: only what was since the start. */
 void top_lines(const struct top_model *m, const struct top_title *title, bool since, struct top_list *list,

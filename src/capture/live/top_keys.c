@@ -123,7 +123,11 @@ static bool other_key(struct top_state *s, unsigned key)
         s->paused = !s->paused;
     } else if (key == '?' || key == 'h') {
         s->help = true;
+    } else if (key == '\r' || key == '\n') {
+        s->only = s->view == TOP_FUNCTIONS ? s->only : s->selected != 0 ? s->selected : s->topmost;
+        set_view(s, TOP_FUNCTIONS);
     } else if (key == TOP_ESC) {
+        s->only = s->search_len > 0 ? s->only : 0;
         s->selected = s->search_len = 0;
         s->search[0] = '\0';
     } else if (key == TOP_CTRL_L) {

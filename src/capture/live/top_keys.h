@@ -40,8 +40,9 @@ struct top_state {
     enum top_table view;
     enum top_sort sort;
     uint32_t selected;  /* its row; 0: whichever is first */
-    size_t place, first, page; /* of it in the list, of the topmost line; lines that fit. Set by top_draw */
-    size_t count;       /* of the list, likewise */
+    uint32_t topmost;   /* of the list. Set by top_draw */
+    uint32_t only;      /* whose functions are looked at; 0: all. For top_only */
+    size_t place, first, page; /* of it in the list, of the line that is highest; lines that fit. Set by top_draw */
     bool paused, help;
     enum top_asking asking;
     bool asks_for_files; /* at the end: false when that was said before */

@@ -50,7 +50,7 @@ static uint32_t add_row(struct top_model *m, const struct top_row *key, uint64_t
     return intern_add(&m->ids, &ops, m, hash, id) ? id : 0;
 }
 
-/* Of a line 0 when there is no room, else "(others)". */
+/* Without room "(others)", where there is that: 0 for a line, and for a function that is counted twice. */
 static uint32_t row_of(struct top_model *m, struct top_row key)
 {
     key.name = cut(key.name);
@@ -58,7 +58,8 @@ static uint32_t row_of(struct top_model *m, struct top_row key)
     uint64_t hash = hash_row(&key);
     uint32_t id = intern_find(&m->ids, &ops, m, hash, &key);
     id = id != 0 ? id : add_row(m, &key, hash);
-    return id != 0 || key.table >= TOP_VIEWS ? id : OTHERS + (uint32_t)key.table;
+    bool has_others = key.table < TOP_VIEWS && (key.table != TOP_FUNCTIONS || key.parent == 0);
+    return id != 0 || !has_others ? id : OTHERS + (uint32_t)key.table;
 }
 
 bool top_init(struct top_model *m, uint64_t span_ns)
@@ -117,17 +118,19 @@ static void touch_total(struct top_model *m, uint32_t id, uint64_t ns)
     }
 }
 
-static uint32_t function_of(struct top_model *m, const struct profile *p, uint32_t frame)
+static uint32_t function_of(struct top_model *m, const struct profile *p, uint32_t frame, uint32_t parent)
 {
-    if (m->of_frame[frame] == 0) {
+    uint32_t *known = &m->of_frame[parent == 0 ? frame : m->frames + frame];
+    if (*known == 0) {
         const struct frame *f = &p->frames.at[frame];
-        m->of_frame[frame] = row_of(m, (struct top_row){.name = profile_text(p, f->name),
-                                                        .file = profile_text(p, f->file),
-                                                        .line = f->first_line,
-                                                        .table = TOP_FUNCTIONS,
-                                                        .kind = f->kind});
+        *known = row_of(m, (struct top_row){.name = profile_text(p, f->name),
+                                            .file = profile_text(p, f->file),
+                                            .line = f->first_line,
+                                            .table = TOP_FUNCTIONS,
+                                            .parent = parent,
+                                            .kind = f->kind});
     }
-    return m->of_frame[frame];
+    return *known;
 }
 
 static uint32_t language_of(struct top_model *m, uint8_t kind)
@@ -147,23 +150,25 @@ static uint32_t named(struct top_model *m, enum top_table table, const char *for
     return row;
 }
 
-static void add_thread(struct top_model *m, const struct profile *p, uint32_t thread, uint64_t ns)
+/* True: functions of it are counted. */
+static bool add_thread(struct top_model *m, const struct profile *p, uint32_t thread, uint64_t ns)
 {
     const struct thread *t = &p->threads.at[thread];
     const struct process *process = &p->processes.at[t->process];
     uint32_t of_process =
         named(m, TOP_PROCESSES, "%.*s (pid %u)", profile_text(p, process->name), process->pid, 0);
+    uint32_t of_thread = named(m, TOP_THREADS, "%.*s (tid %u)", profile_text(p, t->name), t->tid, of_process);
     touch(m, of_process, ns, ns);
-    touch(m, named(m, TOP_THREADS, "%.*s (tid %u)", profile_text(p, t->name), t->tid, of_process), ns, ns);
+    touch(m, of_thread, ns, ns);
+    return m->only != 0 && (m->only == of_process || m->only == of_thread);
 }
 
-static void add_sample(struct top_model *m, const struct profile *p, const struct sample *s)
+/* Below `parent`. */
+static void add_functions(struct top_model *m, const struct profile *p, const struct sample *s, uint32_t parent)
 {
     const struct frame *leaf = &p->frames.at[p->nodes.at[s->node].frame];
-    uint32_t function = function_of(m, p, p->nodes.at[s->node].frame);
-    m->samples_met++;
+    uint32_t function = function_of(m, p, p->nodes.at[s->node].frame, parent);
     touch(m, function, s->cpu_ns, 0);
-    touch(m, language_of(m, leaf->kind), s->cpu_ns, 0);
     if (leaf->line != 0 && function >= OTHERS + TOP_VIEWS) {
         struct top_row line = {.file = profile_text(p, leaf->file), .table = TOP_LINES, .parent = function};
         line.line = leaf->line;
@@ -171,11 +176,33 @@ static void add_sample(struct top_model *m, const struct profile *p, const struc
     }
     for (uint32_t node = s->node; node != 0; node = p->nodes.at[node].parent) {
         for (uint32_t f = p->nodes.at[node].frame; f != 0; f = p->frames.at[f].caller) {
-            touch_total(m, function_of(m, p, f), s->cpu_ns);
+            touch_total(m, function_of(m, p, f, parent), s->cpu_ns);
+        }
+    }
+}
+
+/* A language's own time is that of its leaves, as functions have it. */
+static bool add_languages(struct top_model *m, const struct profile *p, const struct sample *s)
+{
+    uint32_t leaf = language_of(m, p->frames.at[p->nodes.at[s->node].frame].kind);
+    touch(m, leaf, s->cpu_ns, 0);
+    for (uint32_t node = s->node; node != 0; node = p->nodes.at[node].parent) {
+        for (uint32_t f = p->nodes.at[node].frame; f != 0; f = p->frames.at[f].caller) {
             touch_total(m, language_of(m, p->frames.at[f].kind), s->cpu_ns);
         }
     }
-    add_thread(m, p, s->thread, s->cpu_ns);
+    return m->only != 0 && m->only == leaf;
+}
+
+static void add_sample(struct top_model *m, const struct profile *p, const struct sample *s)
+{
+    m->samples_met++;
+    bool only = add_languages(m, p, s);
+    only = add_thread(m, p, s->thread, s->cpu_ns) || only;
+    add_functions(m, p, s, 0);
+    if (only) {
+        add_functions(m, p, s, m->only);
+    }
 }
 
 /* ---- the last windows ---- */
@@ -208,6 +235,7 @@ static void keep_window(struct top_model *m, const struct top_facts *facts)
     let_go(m, facts->length_ns);
     struct top_slot *slot = &m->slots[(m->first + m->count++) % TOP_SLOTS];
     slot->facts = *facts;
+    slot->only = m->only;
     vec_clear(&slot->parts);
     vec_each(&m->touched, id)
     {
@@ -233,7 +261,8 @@ void top_add(struct top_model *m, const struct profile *p)
                               .samples = sum.count,
                               .own_cpu_ns = meta->own_cpu_ns};
     free(m->of_frame);
-    m->of_frame = calloc(p->frames.len + 1, sizeof *m->of_frame);
+    m->frames = p->frames.len;
+    m->of_frame = calloc(2 * p->frames.len + 1, sizeof *m->of_frame);
     for (size_t i = 1; m->of_frame != NULL && i < p->samples.len; i++) {
         if (p->samples.at[i].cpu_ns > 0) {
             add_sample(m, p, &p->samples.at[i]);
@@ -247,6 +276,30 @@ void top_add(struct top_model *m, const struct profile *p)
     m->hz = meta->mean_hz > 0 ? meta->mean_hz : meta->frequency_hz;
     keep_window(m, &facts);
     add_facts(&m->sum, &facts);
+    m->only_ns += sum.cpu_ns;
+}
+
+void top_only(struct top_model *m, uint32_t row)
+{
+    if (m->only != row) {
+        m->only = row;
+        m->only_ns = m->only_recent_ns = m->only_since_ns = 0;
+    }
+}
+
+static bool is_below_only(const struct top_row *row)
+{
+    return row->table == TOP_FUNCTIONS && row->parent != 0;
+}
+
+uint64_t top_recent_ns(const struct top_model *m, const struct top_row *row)
+{
+    return is_below_only(row) ? m->only_recent_ns : m->recent.cpu_ns;
+}
+
+uint64_t top_since_ns(const struct top_model *m, const struct top_row *row)
+{
+    return is_below_only(row) ? m->only_since_ns : m->since.cpu_ns;
 }
 
 void top_refresh(struct top_model *m)
@@ -258,9 +311,12 @@ void top_refresh(struct top_model *m)
     }
     m->recent = (struct top_facts){0};
     m->since = m->sum;
+    m->only_recent_ns = 0;
+    m->only_since_ns = m->only_ns;
     for (size_t i = 0; i < m->count; i++) {
         const struct top_slot *slot = &m->slots[(m->first + i) % TOP_SLOTS];
         add_facts(&m->recent, &slot->facts);
+        m->only_recent_ns += slot->only == m->only ? slot->facts.cpu_ns : 0;
         vec_each(&slot->parts, part)
         {
             m->rows.at[part->row].recent.own_ns += part->time.own_ns;
@@ -329,7 +385,8 @@ void top_list_rows(const struct top_model *m, enum top_table table, uint32_t par
     vec_clear(&out->at);
     for (uint32_t id = 1; id < m->rows.len; id++) {
         const struct top_row *row = &m->rows.at[id];
-        if (row->table != table || row->since.total_ns == 0 || (table == TOP_LINES && row->parent != parent) ||
+        if (row->table != table || row->since.total_ns == 0 ||
+            ((table == TOP_LINES || table == TOP_FUNCTIONS) && row->parent != parent) ||
             !has_text(row->name, search)) {
             continue;
         }

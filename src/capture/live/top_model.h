@@ -10,6 +10,9 @@
  * Sums. In each table the own times are all CPU time that was seen or accounted for, [lost] and its like included. What
  * finds no room goes to the table's row "(others)", so that stays true. A line's row is below its function.
  *
+ * Only. top_only names a process's, thread's or language's row: from then on functions are counted for its samples
+ * alone, too, in rows below it.
+ *
  * Limits. TOP_ROWS_MAX rows, TOP_TEXT_BYTES of names, each TOP_NAME_MAX bytes at most. Names are foreign bytes: whoever
  * shows them escapes them.
  *
@@ -45,7 +48,7 @@ struct top_row {
     struct str name, file;
     struct top_time recent, since; /* as shown: after top_refresh */
     struct top_time sum, now;      /* since the start; of the window that is being added */
-    uint32_t parent;
+    uint32_t parent;               /* of a line: its function; of a thread: its process; of a function: see "Only" */
     uint32_t line;                 /* a function's first, or a line itself; 0: not known */
     uint32_t met;                  /* in which sample last */
     uint8_t table;                 /* enum top_table */
@@ -64,6 +67,7 @@ struct top_part {
 
 struct top_slot {
     struct top_facts facts;
+    uint32_t only; /* functions of which were counted, too */
     VEC(struct top_part) parts;
 };
 
@@ -76,12 +80,16 @@ struct top_model {
     size_t first, count; /* of the slots */
     struct top_facts recent, since; /* as shown */
     struct top_facts sum;
+    uint32_t only;    /* 0: all */
+    uint64_t only_ns; /* CPU time since that was chosen */
+    uint64_t only_recent_ns, only_since_ns; /* as shown */
     uint64_t own_rss_bytes;
     size_t processes; /* that used CPU time in the last window */
     uint32_t samples_met; /* so far: numbers them */
     double hz;        /* that is sampled at; 0: not known */
     VEC(uint32_t) touched; /* scratch: rows of the window that is being added */
-    uint32_t *of_frame;    /* scratch: the row of each of its frames */
+    uint32_t *of_frame;    /* scratch: the row of each of its frames, and that below `only` */
+    size_t frames;         /* half of their number */
 };
 
 bool top_init(struct top_model *m, uint64_t span_ns);
@@ -91,6 +99,13 @@ void top_release(struct top_model *m);
 void top_add(struct top_model *m, const struct profile *p);
 
 void top_refresh(struct top_model *m);
+
+/* 0: no more. */
+void top_only(struct top_model *m, uint32_t row);
+
+/* What a row's times are shares of. */
+uint64_t top_recent_ns(const struct top_model *m, const struct top_row *row);
+uint64_t top_since_ns(const struct top_model *m, const struct top_row *row);
 
 /* What rows are sorted by, the largest first; names ascending. */
 enum top_sort { TOP_BY_OWN, TOP_BY_TOTAL, TOP_BY_OWN_SINCE, TOP_BY_TOTAL_SINCE, TOP_BY_NAME, TOP_SORTS };
@@ -104,8 +119,8 @@ struct top_list {
     VEC(struct top_entry) at;
 };
 
-/* The rows of a table that used any time and have `search` (any case; empty: all) in their name. Of TOP_LINES those
- * below `parent`. */
+/* The rows of a table that used any time and have `search` (any case; empty: all) in their name. Of TOP_LINES and
+ * TOP_FUNCTIONS those below `parent`. */
 void top_list_rows(const struct top_model *m, enum top_table table, uint32_t parent, enum top_sort sort,
                    struct str search, struct top_list *out);
 

@@ -56,6 +56,9 @@ void top_lines(const struct top_model *m, const struct top_title *title, bool si
                top_percent(f->not_seen_ns, f->cpu_ns), top_percent(m->since.own_cpu_ns, m->since.length_ns),
                (double)m->own_rss_bytes / 1048576.0);
     add_shown(out, str_of(title->mode));
+    if (top_reason(f, title)[0] != '\0') {
+        buf_printf(out, "\nnot seen: %s", title->reason);
+    }
     buf_printf(out, "\n%s  own%% total%%  language   function\n", since ? "" : "  own% total%  since the start:\n  own% total%");
     top_list_rows(m, TOP_FUNCTIONS, 0, since ? TOP_BY_OWN_SINCE : TOP_BY_OWN, STR(""), list);
     struct top_time rest = {0};
@@ -146,6 +149,10 @@ void top_json(const struct top_model *m, const struct top_title *title, struct t
     add_number(out, "not_seen_percent", "%.2f", top_percent(f->not_seen_ns, f->cpu_ns));
     add_number(out, "own_cpu_percent", "%.2f", top_percent(f->own_cpu_ns, f->length_ns));
     add_number(out, "own_rss_mb", "%.1f", (double)m->own_rss_bytes / 1048576.0);
+    if (top_reason(f, title)[0] != '\0') {
+        buf_text(out, ",\"not_seen_reason\":");
+        json_text(out, str_of(title->reason));
+    }
     static const char *const keys[TOP_VIEWS] = {"functions", "processes", "threads", "languages"};
     for (unsigned view = 0; view < TOP_VIEWS; view++) {
         json_rows(m, keys[view], (enum top_table)view, list, out);

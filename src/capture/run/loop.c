@@ -197,7 +197,7 @@ static void run_windows(struct loop *l)
     bool seldom = s->settings->sampling.window_ns >= SELDOM_S * NS_PER_S;
     l->code_ns = clock_mono_ns() + USED_S * NS_PER_S;
     while (!s->finishing) {
-        uint64_t end_ns = s->window.start_ns + s->settings->sampling.window_ns;
+        uint64_t end_ns = s->window.start_ns + s->window.length_ns;
         round_of(l);
         let_go_of_code(l);
         if (polling_all_gone(r->polling)) {
