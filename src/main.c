@@ -43,7 +43,7 @@ static int version(const struct request *request)
 /* A command is started with the descriptors that we were started with, closed ones included. */
 static bool starts_command(const struct request *request)
 {
-    return (request->command == COMMAND_RUN || request->command == COMMAND_TOP) && request->settings.scope.mode == TARGET_COMMAND;
+    return request->command <= COMMAND_TOP && request->settings.scope.mode == TARGET_COMMAND;
 }
 
 static int (*const commands[COMMAND_COUNT])(const struct request *) = {

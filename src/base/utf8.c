@@ -1,3 +1,6 @@
+/* Decodes and writes UTF-8, by the table of well-formed sequences: whatever else is met is one byte that stands for
+ * U+FFFD. What a text looks like on a terminal, how wide it is and what would act there, goes by ranges of characters:
+ * a few dozen that matter, not all that Unicode has. */
 #include "base/utf8.h"
 
 enum { REPLACEMENT = 0xfffd };

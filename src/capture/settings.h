@@ -234,7 +234,7 @@ struct log_settings {
 struct live_settings {
     bool on;                  /* false */
     bool once;                /* one window, then the end */
-    bool json;                /* an object per window on standard output; else a screen, or tables where there is none */
+    bool json;                /* an object per window on standard output; else a screen, or tables without one */
     uint64_t interval_ns;     /* of windows; 0: half a second on a screen, else two */
 };
 

@@ -11,7 +11,7 @@
 
 enum command_id {
     COMMAND_RUN, /* no word: profile a command, processes, or everything */
-    COMMAND_TOP,
+    COMMAND_TOP, /* up to here: a command may be started */
     COMMAND_DOCTOR,
     COMMAND_RENDER,
     COMMAND_UPLOAD,

@@ -1,8 +1,8 @@
 /*
  * top: `pillion top`, the live view of a run.
  *
- * Concept. A run whose windows are as short as the interval, and are shown instead of written: the publisher hands each,
- * named, to top (whole_run.h), which adds it to its rows (top_model.h). On a terminal a thread of its own draws the
+ * Concept. A run whose windows are as short as the interval, and are shown instead of written: the publisher hands
+ * each, named, to top (whole_run.h), which adds it to its rows (top_model.h). On a terminal a thread of its own draws the
  * screen and takes keys; it asks the run to end as anybody does, by SIGTERM. Elsewhere (pipes, dumb terminals, --once,
  * --json) the publisher's thread writes a table or an object per window.
  *

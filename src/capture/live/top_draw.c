@@ -282,7 +282,8 @@ void top_draw(const struct top_model *m, struct top_state *s, const struct top_t
         add_line(&page, STR("too small"), "");
         return;
     }
-    top_list_rows(m, s->view, s->view == TOP_FUNCTIONS ? m->only : 0, s->sort, (struct str){s->search, s->search_len}, list);
+    struct str search = {s->search, s->search_len};
+    top_list_rows(m, s->view, s->view == TOP_FUNCTIONS ? m->only : 0, s->sort, search, list);
     bool detail = size->height >= DETAIL_HEIGHT;
     unsigned above = size->height >= FACTS_HEIGHT ? 4 : 2, below = detail ? 3 : 1;
     s->page = size->height - above - below;

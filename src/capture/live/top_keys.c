@@ -1,3 +1,6 @@
+/* Bytes to keys, keys to where the person is. Sequences of terminals are taken whole, also those that mean nothing
+ * here: the letter at their end must not be a command. What a key does depends on what is asked at the time: a search,
+ * whether files are wanted, or nothing. */
 #include "capture/live/top_keys.h"
 
 #include <string.h>

@@ -374,8 +374,9 @@ static int compare(const void *a, const void *b, void *context)
 
 static int compare_names(const void *a, const void *b, void *context)
 {
+    const struct top_entry *x = a, *y = b;
     const struct top_row *rows = context;
-    int order = str_compare(rows[((const struct top_entry *)a)->row].name, rows[((const struct top_entry *)b)->row].name);
+    int order = str_compare(rows[x->row].name, rows[y->row].name);
     return order != 0 ? order : compare(a, b, context);
 }
 

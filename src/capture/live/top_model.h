@@ -1,6 +1,6 @@
 /*
- * top_model: what `pillion top` shows: CPU time by function, process, thread and language, of the last seconds and since
- * the start.
+ * top_model: what `pillion top` shows: CPU time by function, process, thread and language, of the last seconds and
+ * since the start.
  *
  * Concept. A row is one of these (enum top_table) with its own time (it was the leaf) and its total time (it was on the
  * stack, once per stack however often it recurs). Each window is added by top_add; the last windows are kept, as the

@@ -1,5 +1,6 @@
-/* What `pillion top` shows where there is no screen: tables for people, objects for programs. Rows that are not shown
- * are summed up, so that own shares are 100 % there, too. */
+/* What `pillion top` shows where there is no screen: tables for people, objects for programs. The heaviest rows stand
+ * there by their own time; the others are summed up, so that own shares are 100 % there, too. Keys of an object keep
+ * their names and meaning: programs read them. */
 #include "capture/live/top_draw.h"
 #include "base/json.h"
 #include "base/time.h"
@@ -59,7 +60,8 @@ void top_lines(const struct top_model *m, const struct top_title *title, bool si
     if (top_reason(f, title)[0] != '\0') {
         buf_printf(out, "\nnot seen: %s", title->reason);
     }
-    buf_printf(out, "\n%s  own%% total%%  language   function\n", since ? "" : "  own% total%  since the start:\n  own% total%");
+    buf_text(out, since ? "\n" : "\n               since the start:\n  own% total%");
+    buf_text(out, "  own% total%  language   function\n");
     top_list_rows(m, TOP_FUNCTIONS, 0, since ? TOP_BY_OWN_SINCE : TOP_BY_OWN, STR(""), list);
     struct top_time rest = {0};
     for (size_t i = 0; i < list->at.len; i++) {

@@ -115,9 +115,7 @@ static void note_usage(struct publisher *pub, struct profile *p)
     double cpu = usage_cpu_percent(&pub->usage, &now);
     double memory = usage_memory_percent(&pub->usage, &now);
     pub->usage = now;
-    if (cpu >= 0 && memory >= 0) {
-        p->meta.usage = (struct profile_usage){true, cpu, memory};
-    }
+    p->meta.usage = (struct profile_usage){cpu >= 0 && memory >= 0, cpu, memory};
 }
 
 /* Before anything of a target is looked at: what this machine is called takes a socket to ask. */
@@ -386,7 +384,8 @@ bool publisher_start(struct publisher *pub, bool confined, struct err *err)
     pthread_attr_setstacksize(&attr, STACK_BYTES);
     int number = pthread_create(&pub->thread, &attr, publisher_main, pub);
     pthread_attr_destroy(&attr);
-    return (pub->runs = number == 0) || err_no_thread(err, number, "the publisher's thread");
+    pub->runs = number == 0;
+    return pub->runs || err_no_thread(err, number, "the publisher's thread");
 }
 
 /* What the next profile may have: what is left, when `full` has gone and windows wait, is for it and
