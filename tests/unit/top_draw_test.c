@@ -52,7 +52,7 @@ static void usual(void)
                "pillion top: pid 12, 30  60 s  0.5 s CPU\n"
                "0.01 cores in 2 processes, 1 samples/s, not seen 5.2 %\n"
                "own cost 0.0 % of one core, 0 MB; perf, user and kernel at 100 Hz\n"
-               " >own% total%   own% total%  function   (of the last seconds, since the start)\n"
+               " >own% total%   own% total%  function   (last seconds, since start)\n"
                "  33.0   33.0   33.0   33.0  python     handle (shop/app.py:12)\n"
                "  30.9   30.9   30.9   30.9  kernel     do_syscall\n"
                "  30.9   30.9   30.9   30.9  native     memcpy\n"
@@ -77,6 +77,8 @@ static void small(void)
                "  30.9   30.9  do_syscall\n"
                "  30.9   30.9  memcpy\n"
                " ? keys  not seen: the rings were full");
+    (void)top_state_key(&state, 'T');
+    CHECK(strstr(draw(40, 6, false), "\n  own% >total%  function, since start\n") != NULL);
     CHECK_TEXT(draw(10, 24, false), "too small");
     CHECK_TEXT(draw(80, 2, false), "too small");
     CHECK_TEXT(draw(0, 0, false), "");
@@ -207,7 +209,8 @@ static const char *plain(bool json, bool since)
     if (json) {
         top_json(&model, &title, &list, &out);
     } else {
-        top_lines(&model, &title, since, &list, &out);
+        const struct top_room room = {20, 120};
+        top_lines(&model, &title, &room, since, &list, &out);
     }
     snprintf(text, sizeof text, "%s", buf_cstr(&out));
     buf_release(&out);

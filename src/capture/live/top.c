@@ -28,6 +28,9 @@ enum {
     LINES_MOST = 200,    /* of a screen */
     WHAT_MAX = 200,
     MESSAGE_MAX = 400,
+    TABLE_ROWS = 20,
+    TABLE_COLUMNS = 240,
+    END_ROWS = 10,       /* of the table that is left when the screen has gone */
 };
 
 struct top {
@@ -46,7 +49,7 @@ struct top {
     int log_fd;         /* where the log wrote before */
     unsigned width, height;
     uint64_t drawn[LINES_MOST]; /* hashes of the lines that are on the screen */
-    bool begun;         /* a table was written */
+    bool begun, unread; /* a table was written; nobody reads them any more */
 };
 
 bool top_has_screen(const struct live_settings *live)
@@ -79,7 +82,7 @@ static void describe_target(struct top *t)
 
 static struct top_title title_of(const struct top *t)
 {
-    const char *hint = t->shared->command_pid != 0 ? "(its output goes to /dev/null)" : "";
+    const char *hint = t->screen && t->shared->command_pid != 0 ? "output: /dev/null" : "";
     return (struct top_title){t->what, t->mode, t->message, t->reason, hint, t->model.sum.length_ns};
 }
 
@@ -231,22 +234,26 @@ static void *show(void *context)
 
 /* ---- windows ---- */
 
-static void write_plain(struct top *t, bool since)
+/* False: nobody reads any more. */
+static bool write_plain(struct top *t, bool since)
 {
     struct buf text;
     const struct top_title title = title_of(t);
+    struct top_room room = {TABLE_ROWS, TABLE_COLUMNS};
+    if (t->screen && console_columns(OUTPUT_FD) > 0) {
+        room = (struct top_room){END_ROWS, console_columns(OUTPUT_FD)};
+    }
     buf_init(&text, TOP_SCREEN_MAX);
     if (t->shared->settings->live.json) {
         top_json(&t->model, &title, &t->list, &text);
     } else {
         buf_text(&text, t->begun ? "\n" : "");
-        top_lines(&t->model, &title, since, &t->list, &text);
+        top_lines(&t->model, &title, &room, since, &t->list, &text);
     }
     t->begun = true;
-    if (!file_write(OUTPUT_FD, buf_slice(&text))) { /* nobody reads any more */
-        launch_end(proc_own_pid());
-    }
+    bool good = file_write(OUTPUT_FD, buf_slice(&text));
     buf_release(&text);
+    return good;
 }
 
 static void take(void *context, const struct profile *p)
@@ -261,8 +268,9 @@ static void take(void *context, const struct profile *p)
         top_refresh(&t->model);
     }
     bool nothing = t->begun && profile_sum(p).cpu_ns == 0 && t->shared->finishing;
-    if (!t->screen && !nothing) {
-        write_plain(t, t->shared->settings->live.once);
+    if (!t->screen && !nothing && !t->unread && !write_plain(t, t->shared->settings->live.once)) {
+        t->unread = true; /* once: a second TERM ends at once */
+        launch_end(proc_own_pid());
     }
     pthread_mutex_unlock(&t->lock);
     waker_set(t->waker);
@@ -288,7 +296,7 @@ static bool end(void *context)
     if (t->screen) {
         top_only(&t->model, 0);
         top_refresh(&t->model);
-        write_plain(t, true);
+        (void)write_plain(t, true);
     }
     if (t->shared->command_pid != 0) {
         launch_end(t->shared->command_pid);

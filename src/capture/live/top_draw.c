@@ -83,8 +83,8 @@ static void cost_text(const struct top_model *m, const struct top_title *title, 
 static void add_facts(struct page *page, const struct top_model *m, const struct top_title *title, bool paused)
 {
     char text[400];
-    add_printed(page, bold, "pillion top: %s  %.0f s  %.1f s CPU%s", title->what, seconds(title->elapsed_ns),
-                seconds(m->since.cpu_ns), paused ? "  PAUSED" : "");
+    add_printed(page, bold, "%spillion top: %s  %.0f s  %.1f s CPU", paused ? "PAUSED  " : "", title->what,
+                seconds(title->elapsed_ns), seconds(m->since.cpu_ns));
     if (page->size.height < FACTS_HEIGHT) {
         return;
     }
@@ -108,14 +108,20 @@ static void add_share(struct buf *line, uint64_t part_ns, uint64_t whole_ns)
     buf_printf(line, "%*.1f ", NUMBER_COLUMNS, top_percent(part_ns, whole_ns));
 }
 
+/* Where there is room for two columns: those that it is sorted by. */
+static bool shows_since(const struct top_state *s)
+{
+    return s->sort == TOP_BY_OWN_SINCE || s->sort == TOP_BY_TOTAL_SINCE;
+}
+
 static void add_head(struct page *page, const struct top_model *m, const struct top_state *s, bool narrow)
 {
     const struct top_row *only = m->only != 0 && s->view == TOP_FUNCTIONS ? &m->rows.at[m->only] : NULL;
     static const char *const heads[] = {"own%", "total%", "own%", "total%"};
     char text[400];
     size_t used = 0;
-    unsigned columns = narrow ? 2 : 4;
-    for (unsigned i = 0; i < columns; i++) {
+    unsigned first = narrow && shows_since(s) ? 2 : 0, end = narrow ? first + 2 : 4;
+    for (unsigned i = first; i < end; i++) {
         char head[16];
         snprintf(head, sizeof head, "%s%s", (unsigned)s->sort == i ? ">" : "", heads[i]);
         used += (size_t)snprintf(text + used, sizeof text - used, "%*s ", NUMBER_COLUMNS, head);
@@ -126,17 +132,20 @@ static void add_head(struct page *page, const struct top_model *m, const struct 
         snprintf(text + used, sizeof text - used, " of %.*s only", (int)(only->name.len < 200 ? only->name.len : 200),
                  only->name.ptr);
     } else {
-        snprintf(text + used, sizeof text - used, "%s", narrow ? "" : "   (of the last seconds, since the start)");
+        snprintf(text + used, sizeof text - used, "%s", narrow ? first == 0 ? "" : ", since start" : "   (last seconds, since start)");
     }
     add_line(page, str_of(text), bold);
 }
 
-static void row_text(const struct top_model *m, const struct top_row *row, unsigned width, struct buf *line)
+static void row_text(const struct top_model *m, const struct top_state *s, const struct top_row *row, unsigned width,
+                     struct buf *line)
 {
     uint64_t recent_ns = top_recent_ns(m, row), since_ns = top_since_ns(m, row);
-    add_share(line, row->recent.own_ns, recent_ns);
-    add_share(line, row->recent.total_ns, recent_ns);
-    if (width >= WIDE) {
+    if (width >= WIDE || !shows_since(s)) {
+        add_share(line, row->recent.own_ns, recent_ns);
+        add_share(line, row->recent.total_ns, recent_ns);
+    }
+    if (width >= WIDE || shows_since(s)) {
         add_share(line, row->since.own_ns, since_ns);
         add_share(line, row->since.total_ns, since_ns);
     }
@@ -157,7 +166,7 @@ static void add_rows(struct page *page, const struct top_model *m, const struct 
         bool selected = at == s->place && s->selected != 0;
         buf_clear(&line);
         if (at < list->at.len) {
-            row_text(m, &m->rows.at[list->at.at[at].row], page->size.width, &line);
+            row_text(m, s, &m->rows.at[list->at.at[at].row], page->size.width, &line);
         }
         if (selected && line.len > 0) {
             line.ptr[0] = '>';

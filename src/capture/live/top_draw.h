@@ -40,9 +40,13 @@ void top_draw(const struct top_model *m, struct top_state *state, const struct t
 /* Why so much is not seen, if it is worth a line; else "". */
 const char *top_reason(const struct top_facts *f, const struct top_title *title);
 
+struct top_room {
+    size_t rows, columns;
+};
+
 /* `since`: only what was since the start. */
-void top_lines(const struct top_model *m, const struct top_title *title, bool since, struct top_list *list,
-               struct buf *out);
+void top_lines(const struct top_model *m, const struct top_title *title, const struct top_room *room, bool since,
+               struct top_list *list, struct buf *out);
 
 void top_json(const struct top_model *m, const struct top_title *title, struct top_list *list, struct buf *out);
 

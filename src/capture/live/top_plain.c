@@ -6,7 +6,7 @@
 #include "base/time.h"
 #include "base/utf8.h"
 
-enum { TABLE_ROWS = 20, JSON_ROWS = 100, TABLE_NAME_COLUMNS = 200 };
+enum { JSON_ROWS = 100 };
 
 static double seconds(uint64_t ns)
 {
@@ -20,62 +20,85 @@ static double per_second(double amount, uint64_t ns)
 
 /* ---- tables ---- */
 
-static void add_shown(struct buf *out, struct str text)
+/* A line of it, cut. */
+static void add_line(struct buf *out, const struct buf *line, const struct top_room *room)
 {
-    (void)utf8_add_shown(out, text, TABLE_NAME_COLUMNS);
-}
-
-static void table_row(const struct top_model *m, const struct top_row *row, bool since, struct buf *out)
-{
-    if (!since) {
-        buf_printf(out, "%6.1f %6.1f ", top_percent(row->recent.own_ns, m->recent.cpu_ns),
-                   top_percent(row->recent.total_ns, m->recent.cpu_ns));
-    }
-    buf_printf(out, "%6.1f %6.1f  %-10s ", top_percent(row->since.own_ns, m->since.cpu_ns),
-               top_percent(row->since.total_ns, m->since.cpu_ns), languages[row->kind].name);
-    add_shown(out, row->name);
+    (void)utf8_add_shown(out, buf_slice(line), room->columns);
     buf_byte(out, '\n');
 }
 
-/* Of own times: the total times of several functions have no sum. */
-static void others_row(const struct top_model *m, struct top_time own, size_t count, bool since, struct buf *out)
+static void facts_line(const struct top_model *m, const struct top_facts *f, const struct top_title *title,
+                       struct buf *line)
 {
-    if (!since) {
-        buf_printf(out, "%6.1f        ", top_percent(own.own_ns, m->recent.cpu_ns));
-    }
-    buf_printf(out, "%6.1f                    %zu others\n", top_percent(own.total_ns, m->since.cpu_ns), count);
-}
-
-void top_lines(const struct top_model *m, const struct top_title *title, bool since, struct top_list *list,
-               struct buf *out)
-{
-    const struct top_facts *f = since ? &m->since : &m->recent;
-    add_shown(out, str_of(title->what));
-    buf_printf(out, ": %.1f s, %.1f s CPU\n", seconds(title->elapsed_ns), seconds(m->since.cpu_ns));
-    buf_printf(out, "%.2f cores, %.0f samples/s, not seen %.1f %%; own cost %.1f %% of one core, %.0f MB; ",
+    buf_printf(line, "%.2f cores, %.0f samples/s, not seen %.1f %%; own cost %.1f %% of one core, %.0f MB; %s",
                per_second(seconds(f->cpu_ns), f->length_ns), per_second((double)f->samples, f->length_ns),
                top_percent(f->not_seen_ns, f->cpu_ns), top_percent(m->since.own_cpu_ns, m->since.length_ns),
-               (double)m->own_rss_bytes / 1048576.0);
-    add_shown(out, str_of(title->mode));
-    if (top_reason(f, title)[0] != '\0') {
-        buf_printf(out, "\nnot seen: %s", title->reason);
+               (double)m->own_rss_bytes / 1048576.0, title->mode);
+}
+
+static void table_row(const struct top_model *m, const struct top_row *row, bool since, struct buf *line)
+{
+    if (!since) {
+        buf_printf(line, "%6.1f %6.1f ", top_percent(row->recent.own_ns, m->recent.cpu_ns),
+                   top_percent(row->recent.total_ns, m->recent.cpu_ns));
     }
-    buf_text(out, since ? "\n" : "\n               since the start:\n  own% total%");
+    buf_printf(line, "%6.1f %6.1f  %-10s ", top_percent(row->since.own_ns, m->since.cpu_ns),
+               top_percent(row->since.total_ns, m->since.cpu_ns), languages[row->kind].name);
+    buf_str(line, row->name);
+}
+
+/* Of own times: the total times of several functions have no sum. */
+static void others_row(const struct top_model *m, struct top_time own, size_t count, bool since, struct buf *line)
+{
+    if (!since) {
+        buf_printf(line, "%6.1f        ", top_percent(own.own_ns, m->recent.cpu_ns));
+    }
+    buf_printf(line, "%6.1f                    %zu others", top_percent(own.total_ns, m->since.cpu_ns), count);
+}
+
+/* All but the rows. */
+static void add_head(const struct top_model *m, const struct top_title *title, const struct top_room *room, bool since,
+                     struct buf *line, struct buf *out)
+{
+    const struct top_facts *f = since ? &m->since : &m->recent;
+    buf_printf(line, "%s: %.1f s, %.1f s CPU", title->what, seconds(title->elapsed_ns), seconds(m->since.cpu_ns));
+    add_line(out, line, room);
+    buf_clear(line);
+    facts_line(m, f, title, line);
+    add_line(out, line, room);
+    if (top_reason(f, title)[0] != '\0') {
+        buf_clear(line);
+        buf_printf(line, "not seen: %s", title->reason);
+        add_line(out, line, room);
+    }
+    buf_text(out, since ? "" : "               since the start:\n  own% total%");
     buf_text(out, "  own% total%  language   function\n");
-    top_list_rows(m, TOP_FUNCTIONS, 0, since ? TOP_BY_OWN_SINCE : TOP_BY_OWN, STR(""), list);
+}
+
+void top_lines(const struct top_model *m, const struct top_title *title, const struct top_room *room, bool since,
+               struct top_list *list, struct buf *out)
+{
     struct top_time rest = {0};
+    struct buf line;
+    buf_init(&line, 4 * TOP_NAME_MAX);
+    add_head(m, title, room, since, &line, out);
+    top_list_rows(m, TOP_FUNCTIONS, 0, since ? TOP_BY_OWN_SINCE : TOP_BY_OWN, STR(""), list);
     for (size_t i = 0; i < list->at.len; i++) {
         const struct top_row *row = &m->rows.at[list->at.at[i].row];
-        if (i < TABLE_ROWS) {
-            table_row(m, row, since, out);
+        buf_clear(&line);
+        if (i < room->rows) {
+            table_row(m, row, since, &line);
+            add_line(out, &line, room);
         } else {
             rest.own_ns += row->recent.own_ns;
             rest.total_ns += row->since.own_ns;
         }
     }
-    if (list->at.len > TABLE_ROWS) {
-        others_row(m, rest, list->at.len - TABLE_ROWS, since, out);
+    if (list->at.len > room->rows) {
+        others_row(m, rest, list->at.len - room->rows, since, &line);
+        add_line(out, &line, room);
     }
+    buf_release(&line);
 }
 
 /* ---- objects ---- */
