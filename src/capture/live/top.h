@@ -2,9 +2,9 @@
  * top: `pillion top`, the live view of a run.
  *
  * Concept. A run whose windows are as short as the interval, and are shown instead of written: the publisher hands
- * each, named, to top (whole_run.h), which adds it to its rows (top_model.h). On a terminal a thread of its own draws the
- * screen and takes keys; it asks the run to end as anybody does, by SIGTERM. Elsewhere (pipes, dumb terminals, --once,
- * --json) the publisher's thread writes a table or an object per window.
+ * each, named, to top (whole_run.h), which adds it to its rows (top_model.h). On a terminal a thread of its own draws
+ * the screen and takes keys; it asks the run to end as anybody does, by SIGTERM. Elsewhere (pipes, dumb terminals,
+ * --once, --json) the publisher's thread writes a table or an object per window.
  *
  * The screen is the terminal's alternate one, written with the few sequences that all terminals since the VT100 know:
  * where to, erase the line, bold, reverse, cursor on and off. A library (curses) would bring a data base of terminals

@@ -132,7 +132,8 @@ static void add_head(struct page *page, const struct top_model *m, const struct 
         snprintf(text + used, sizeof text - used, " of %.*s only", (int)(only->name.len < 200 ? only->name.len : 200),
                  only->name.ptr);
     } else {
-        snprintf(text + used, sizeof text - used, "%s", narrow ? first == 0 ? "" : ", since start" : "   (last seconds, since start)");
+        const char *when = !narrow ? "   (last seconds, since start)" : first == 0 ? "" : ", since start";
+        snprintf(text + used, sizeof text - used, "%s", when);
     }
     add_line(page, str_of(text), bold);
 }
