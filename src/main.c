@@ -30,7 +30,7 @@ static int profile(const struct request *request)
 static int top(const struct request *request)
 {
     struct settings settings = request->settings;
-    settings.sampling.window_ns = top_interval_ns(&settings.live);
+    settings.sampling.window_ns = top_interval_ns(&settings);
     return run(&settings);
 }
 

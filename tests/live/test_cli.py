@@ -101,7 +101,7 @@ def test_the_libraries_in_version_are_the_manifests(run, pillion, repository):
 
 
 # What capture/ need not read yet: there is nothing that could be switched off.
-NOTHING_TO_SWITCH_OFF = {"naming.application_identifiers", "log.color"}
+NOTHING_TO_SWITCH_OFF = {"naming.application_identifiers"}
 
 
 def test_no_setting_is_silently_ignored(run, pillion, repository):

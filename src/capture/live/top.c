@@ -52,15 +52,15 @@ struct top {
     bool begun, unread; /* a table was written; nobody reads them any more */
 };
 
-bool top_has_screen(const struct live_settings *live)
+static bool has_screen(const struct settings *settings)
 {
-    return !live->once && !live->json && console_is_live(OUTPUT_FD);
+    return !settings->live.once && !settings->live.json && console_is_live(OUTPUT_FD);
 }
 
-uint64_t top_interval_ns(const struct live_settings *live)
+uint64_t top_interval_ns(const struct settings *settings)
 {
-    uint64_t usual_ns = (top_has_screen(live) ? SCREEN_INTERVAL_MS : LINES_INTERVAL_MS) * NS_PER_MS;
-    return live->interval_ns != 0 ? live->interval_ns : usual_ns;
+    uint64_t usual_ns = (has_screen(settings) ? SCREEN_INTERVAL_MS : LINES_INTERVAL_MS) * NS_PER_MS;
+    return settings->live.interval_ns != 0 ? settings->live.interval_ns : usual_ns;
 }
 
 /* ---- what is said ---- */
@@ -315,7 +315,7 @@ struct top *top_new(struct shared *shared)
 {
     const struct settings *settings = shared->settings;
     struct top *t = calloc(1, sizeof *t);
-    bool screen = top_has_screen(&settings->live);
+    bool screen = has_screen(settings);
     if (t == NULL || !top_init(&t->model, screen ? SPAN_S * NS_PER_S : 1)) {
         free(t);
         return NULL;

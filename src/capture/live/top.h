@@ -34,8 +34,7 @@ struct top *top_new(struct shared *shared);
 
 struct whole_run_viewer top_viewer(struct top *top);
 
-/* Half a second on a screen, else two, where nothing else was said. Would there be a screen? */
-bool top_has_screen(const struct live_settings *live);
-uint64_t top_interval_ns(const struct live_settings *live);
+/* Half a second on a screen, else two, where nothing else was said. */
+uint64_t top_interval_ns(const struct settings *settings);
 
 #endif
