@@ -27,12 +27,12 @@ def used_s(pid):
     return sum(int(path.read_text().split()[0]) for path in Path(f"/proc/{pid}/task").glob("*/schedstat")) / 1e9
 
 
-def percent_of_a_core(argv, name):
+def percent_of_a_core(argv, name, settle=SETTLE):
     """On a screen, after it has settled."""
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         terminal = screen.Screen(Path(folder), argv)
         try:
-            time.sleep(SETTLE)
+            time.sleep(settle)
             pid = next(pid for pid in process.descendants_of(terminal.server) if Path(process.command_line(pid).split(" ")[0]).name == name)
             before, begin = used_s(pid), time.monotonic()
             time.sleep(SECONDS)
@@ -41,8 +41,8 @@ def percent_of_a_core(argv, name):
             terminal.close()
 
 
-def top(pid):
-    return percent_of_a_core([python.PILLION, "top", "-p", pid], "pillion")
+def top(pid, settle=SETTLE):
+    return percent_of_a_core([python.PILLION, "top", "-p", pid], "pillion", settle)
 
 
 def spy(pid):
@@ -65,7 +65,8 @@ def of_idle(processes, what):
     idle = subprocess.Popen([python.PYTHON, "-c", IDLE, str(processes)])
     try:
         time.sleep(1 + processes / 500)
-        rows.add(f"top, {what}", statistics.median(top(idle.pid) for _ in range(TURNS)), "% of a core", most=1)
+        settle = SETTLE + processes / 40  # each is looked at more closely once: 1 ms, and not all at once
+        rows.add(f"top, {what}", statistics.median(top(idle.pid, settle) for _ in range(TURNS)), "% of a core", most=1)
     finally:
         idle.kill()
         idle.wait()
