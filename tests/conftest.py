@@ -38,7 +38,7 @@ EASY = ("test_inspector.py", "test_flame_use.py", "test_flame_types.py", "test_d
         "test_figures.py", "test_binary.py", "test_pages.py", "test_newest.py", "test_messages.py")
 PLAIN = ("test_go.py", "test_go_memory.py", "test_debug_info.py", "test_crosscheck.py", "test_words.py", "test_doctor_runc.py", "test_jfr.py",
          "test_rows.py", "test_golang.py", "test_go_texts.py", "test_flame_size.py", "test_go_delta.py", "test_jit_files.py",
-         "test_pprof_tool.py", "test_report.py", "test_recordings.py", "test_faults.py", "test_hostile.py", "test_dump.py")
+         "test_pprof_tool.py", "test_report.py", "test_top.py", "test_recordings.py", "test_faults.py", "test_hostile.py", "test_dump.py")
 WAITS = ("test_java_recorder.py", "test_go_trace.py", "test_upload.py", "test_outputs.py", "test_launch.py", "test_init.py", "test_rights.py",
          "test_upload_files.py", "test_recipes.py", "test_run_files.py", "test_serverless.py")
 HALVES = ("test_python.py", "test_trees.py", "test_node.py", "test_truth.py", "test_stops.py", "test_php.py", "test_ruby.py", "test_java.py", "test_go_labels.py",

@@ -231,7 +231,16 @@ struct log_settings {
     enum color_mode color;    /* COLOR_AUTO */
 };
 
+/* pillion top: windows are shown instead of written. */
+struct live_settings {
+    bool on;                  /* false */
+    bool once;                /* one window, then the end */
+    bool json;                /* an object per window on standard output; else a screen, or tables without one */
+    uint64_t interval_ns;     /* of windows; 0: half a second on a screen, else two */
+};
+
 struct settings {
+    struct live_settings live;
     struct scope_settings scope;
     struct sampling_settings sampling;
     struct runtime_settings runtime;

@@ -12,6 +12,7 @@
 enum command_id {
     COMMAND_RUN, /* no word: profile a command, processes, or everything */
     COMMAND_DUMP,
+    COMMAND_TOP, /* up to here: a run */
     COMMAND_REPORT,
     COMMAND_DOCTOR,
     COMMAND_RENDER,

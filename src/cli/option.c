@@ -20,6 +20,7 @@
 #define REPORT COMMAND_BIT(COMMAND_REPORT)
 #define DOCTOR COMMAND_BIT(COMMAND_DOCTOR)
 #define DUMP COMMAND_BIT(COMMAND_DUMP)
+#define TOP COMMAND_BIT(COMMAND_TOP)
 #define RUN (COMMAND_BIT(COMMAND_RUN) | DUMP | DOCTOR)
 #define UPLOAD COMMAND_BIT(COMMAND_UPLOAD)
 #define SENDING (RUN | UPLOAD)
@@ -38,6 +39,7 @@ const char *const option_group_title[GROUP_COUNT] = {
     [GROUP_REPORT] = "pillion report",
     [GROUP_RENDER] = "pillion render",
     [GROUP_DUMP] = "pillion dump",
+    [GROUP_TOP] = "pillion top",
     [GROUP_DOCTOR] = "pillion doctor",
     [GROUP_UPLOAD] = "pillion upload",
 };
@@ -162,11 +164,11 @@ const struct option option_table[] = {
      .unit = "samples per second", .fallback = "99", .help = "samples per second of CPU",
      GPROFILER},
     {.name = "profiling-duration", .letter = 'd', .value = "S", .kind = KIND_DURATION,
-     .group = GROUP_WHAT, .at = AT(settings.sampling.window_ns), .min = NS_PER_S,
+     .group = GROUP_WHAT, .commands = RUN, .at = AT(settings.sampling.window_ns), .min = NS_PER_S,
      .max = 86400 * NS_PER_S, .fallback = "60", .help = "length of one window", GPROFILER,
      .env = "DD_PROFILING_UPLOAD_PERIOD"},
     {.name = "continuous", .letter = 'c', .kind = KIND_FLAG, .group = GROUP_WHAT,
-     .at = AT(settings.sampling.continuous), .label = LABEL_BOTH, .shown = "on for a command",
+     .commands = RUN, .at = AT(settings.sampling.continuous), .label = LABEL_BOTH, .shown = "on for a command",
      .help = "window after window", GPROFILER},
 
     /* Where it goes */
@@ -209,12 +211,12 @@ const struct option option_table[] = {
      .at = AT(settings.scope.controller_pid), .min = 1, .max = 4194304, .unit = "as a pid", .shown = "",
      .help = "end when this process does", GPROFILER},
     {.name = "launch", .value = "MODE", .kind = KIND_CHOICE, .group = GROUP_TARGETS,
-     .at = AT(settings.scope.launch), .choices = launch_modes, .fallback = "auto",
+     .commands = RUN, .at = AT(settings.scope.launch), .choices = launch_modes, .fallback = "auto",
      .help = "start the command in pillion's place (exec) or below a tiny parent that forwards signals and "
              "waits for the last window (init; auto: on a terminal, as a container's first process or its "
              "child)"},
     {.name = "enable", .kind = KIND_FLAG, .group = GROUP_TARGETS,
-     .at = AT(settings.scope.enabled), .label = LABEL_NEGATIVE, .fallback = "1", .shown = "",
+     .commands = RUN, .at = AT(settings.scope.enabled), .label = LABEL_NEGATIVE, .fallback = "1", .shown = "",
      .help = "run the command unprofiled (as PILLION_ENABLED=0 does)",
      .env = "DD_PROFILING_ENABLED"},
 
@@ -226,7 +228,7 @@ const struct option option_table[] = {
      .label = LABEL_NEGATIVE, .fallback = "1", .shown = "",
      .help = "no html, whatever --format says", GPROFILER},
     {.name = "rotating-output", .kind = KIND_FLAG, .group = GROUP_FILES,
-     .at = AT(settings.output.rotating), .shown = "", .help = "keep only the newest window's files",
+     .commands = RUN, .at = AT(settings.output.rotating), .shown = "", .help = "keep only the newest window's files",
      GPROFILER},
     {.name = "max-output-files", .value = "N", .kind = KIND_NUMBER, .group = GROUP_FILES,
      .at = AT(settings.output.max_files), .max = 1000000, .unit = "sets of files",
@@ -236,7 +238,8 @@ const struct option option_table[] = {
      .at = AT(settings.output.names), .choices = file_names, .fallback = "plain",
      .help = "time in file names as 2026-11-20T103104Z (plain), or with colons as gProfiler has it"},
     {.name = "heartbeat-file", .value = "FILE", .kind = KIND_PATH, .group = GROUP_FILES,
-     .at = AT(settings.output.heartbeat_file), .shown = "", .help = "touch it after each window", GPROFILER},
+     .commands = RUN, .at = AT(settings.output.heartbeat_file), .shown = "", .help = "touch it after each window",
+     GPROFILER},
     {.name = "col-lines", .kind = KIND_FLAG, .group = GROUP_FILES, .commands = RUN | RENDER,
      .at = AT(settings.output.col_lines), .shown = "",
      .help = "in .col the line that a Python function executes, too: f (a.py:12):15"},
@@ -325,14 +328,14 @@ const struct option option_table[] = {
 
     /* What it says */
     {.name = "log-level", .letter = 'l', .value = "LEVEL", .kind = KIND_CHOICE,
-     .group = GROUP_TALK, .commands = SENDING, .at = AT(settings.log.level),
+     .group = GROUP_TALK, .commands = SENDING | TOP, .at = AT(settings.log.level),
      .choices = log_levels, .fallback = "info", .help = "messages to log",
      .env = "DD_PROFILING_NATIVE_LOG_LEVEL"},
     {.name = "log-file", .value = "FILE", .kind = KIND_PATH, .group = GROUP_TALK,
-     .commands = SENDING, .at = AT(settings.log.file), .shown = "standard error",
+     .commands = SENDING | TOP, .at = AT(settings.log.file), .shown = "standard error",
      .help = "file to log to; HUP reopens it", GPROFILER},
     {.name = "log-format", .value = "FORM", .kind = KIND_CHOICE, .group = GROUP_TALK,
-     .commands = SENDING, .at = AT(settings.log.format), .choices = log_formats,
+     .commands = SENDING | TOP, .at = AT(settings.log.format), .choices = log_formats,
      .fallback = "text", .help = "format of the log"},
     {.name = "quiet", .letter = 'q', .kind = KIND_FLAG, .group = GROUP_TALK, .commands = ANY,
      .at = AT(quiet), .shown = "", .help = "errors only"},
@@ -442,8 +445,13 @@ const struct option option_table[] = {
      .help = "every frame and thread on a terminal, too, however many screens"},
     {.name = "locals", .value = "no", .kind = KIND_CHOICE, .group = GROUP_DUMP, .commands = DUMP, .at = AT(locals),
      .choices = no_or_yes, .fallback = "no", .help = "values of variables: never read, they may be secrets"},
-    {.name = "json", .kind = KIND_FLAG, .group = GROUP_DOCTOR, .commands = DUMP | REPORT | DOCTOR, .at = AT(json),
-     .shown = "", .help = "print one JSON object"},
+    {.name = "once", .kind = KIND_FLAG, .group = GROUP_TOP, .commands = TOP, .at = AT(settings.live.once),
+     .shown = "", .help = "one table, then the end"},
+    {.name = "interval", .value = "S", .kind = KIND_DURATION, .group = GROUP_TOP, .commands = TOP,
+     .at = AT(settings.live.interval_ns), .min = NS_PER_S / 5, .max = 86400 * NS_PER_S,
+     .shown = "0.5 on a screen, else 2", .help = "between two screens or tables"},
+    {.name = "json", .kind = KIND_FLAG, .group = GROUP_DOCTOR, .commands = DUMP | TOP | REPORT | DOCTOR, .at = AT(json),
+     .shown = "", .help = "print one JSON object; top: one for each interval, a line each"},
 };
 const size_t option_count = sizeof option_table / sizeof option_table[0];
 _Static_assert(sizeof option_table / sizeof option_table[0] <= OPTION_MAX, "raise OPTION_MAX");
@@ -480,7 +488,7 @@ static const struct option unused_text = {
 
 unsigned option_commands(const struct option *row)
 {
-    return row->commands ? row->commands : RUN;
+    return row->commands ? row->commands : RUN | TOP;
 }
 
 static bool same_name(const char *typed, size_t len, const char *name)

@@ -100,7 +100,8 @@ int capture_run(const struct settings *settings, const struct world *world, cons
     struct launch launch = {
         .argv = settings->scope.command,
         .alone = !settings->scope.enabled,
-        .init = settings->scope.launch == LAUNCH_INIT ||
+        .shows = settings->live.on && settings->scope.enabled,
+        .init = settings->scope.launch == LAUNCH_INIT || settings->live.on ||
                 (settings->scope.launch == LAUNCH_AUTO && launch_prefers_init()),
         .run = profile_command,
         .hide = hide_variables,

@@ -200,7 +200,7 @@ static void run_windows(struct loop *l)
     bool seldom = s->settings->sampling.window_ns >= SELDOM_S * NS_PER_S;
     l->code_ns = clock_mono_ns() + USED_S * NS_PER_S;
     while (!s->finishing) {
-        uint64_t end_ns = s->window.start_ns + s->settings->sampling.window_ns;
+        uint64_t end_ns = s->window.start_ns + s->window.length_ns;
         round_of(l);
         let_go_of_code(l);
         if (polling_all_gone(r->polling)) {
@@ -286,7 +286,9 @@ int loop_run(struct rooms *r)
     struct loop l = {.rooms = r};
     r->shared.first_ns = clock_mono_ns();
     rows_setup(&r->rows);
-    publisher_try(r->publisher);
+    if (!r->shared.settings->live.on || r->shared.settings->output.dir != NULL) {
+        publisher_try(r->publisher);
+    }
     run_windows(&l);
     return finish(r);
 }

@@ -7,6 +7,7 @@
 #include "capture/follow/applications.h"
 #include "capture/follow/cpus.h"
 #include "capture/follow/stack_sizes.h"
+#include "capture/live/top.h"
 #include "capture/upload/heaviest.h"
 #include "capture/upload/sender.h"
 #include "capture/window/controller.h"
@@ -176,6 +177,12 @@ static bool make_window(struct rooms *r, struct err *err)
 static bool make_rows(struct rooms *r, struct err *err)
 {
     r->collecting = collecting_new(&r->follow);
+    bool live = r->shared.settings->live.on;
+    struct top *top = live ? top_new(&r->shared) : NULL;
+    if (top != NULL) {
+        const struct whole_run_viewer viewer = top_viewer(top);
+        publisher_show(r->publisher, &viewer);
+    }
     if (r->dump != NULL && r->collecting != NULL) {
         dump_await(r->dump, r->collecting);
     }
@@ -212,10 +219,12 @@ static bool make_rows(struct rooms *r, struct err *err)
         {&image_sweep_concern, image_sweep_new(&r->follow, r->catching, r->publisher)},
         {&window_submit_concern, r->windows},
         {&status_line_concern, status_line_new(&r->shared, r->windows)},
+        {&top_concern, top},
     };
     bool good = true;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        good = good && (rows[i].state != NULL || (rows[i].concern == &dump_concern && r->input->dump == NULL));
+        bool may_lack = (rows[i].concern == &top_concern && !live) || (rows[i].concern == &dump_concern && r->input->dump == NULL);
+        good = good && (rows[i].state != NULL || may_lack);
         r->rows.at[r->rows.count++] = rows[i];
     }
     return good || err_set(err, ERR_MEMORY, 0, "no memory to begin");

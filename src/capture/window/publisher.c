@@ -9,7 +9,6 @@
 #include "capture/window/machine.h"
 #include "capture/window/silent.h"
 #include "capture/window/summary.h"
-#include "capture/window/whole_run.h"
 #include "capture/upload/uploader.h"
 #include "os/clock.h"
 #include "os/confine.h"
@@ -116,9 +115,7 @@ static void note_usage(struct publisher *pub, struct profile *p)
     double cpu = usage_cpu_percent(&pub->usage, &now);
     double memory = usage_memory_percent(&pub->usage, &now);
     pub->usage = now;
-    if (cpu >= 0 && memory >= 0) {
-        p->meta.usage = (struct profile_usage){true, cpu, memory};
-    }
+    p->meta.usage = (struct profile_usage){cpu >= 0 && memory >= 0, cpu, memory};
 }
 
 /* Before anything of a target is looked at: what this machine is called takes a socket to ask. */
@@ -229,6 +226,9 @@ static bool publish(struct publisher *pub, struct profile *p)
     external_note(&pub->external, p);
     bool tight = make_room(pub);
     err = (struct err){0};
+    if (whole_run_shows(&pub->run, p)) {
+        return tight;
+    }
     if (pub->uploader != NULL) {
         uploader_submit(pub->uploader, p); /* first: of a window that is a file, or in the log, the spool has a copy */
     }
@@ -440,6 +440,11 @@ static void ask(struct publisher *pub, bool *what)
 void publisher_release_caches(struct publisher *pub)
 {
     ask(pub, &pub->releases);
+}
+
+void publisher_show(struct publisher *pub, const struct whole_run_viewer *viewer)
+{
+    pub->run.viewer = *viewer;
 }
 
 void publisher_try(struct publisher *pub)

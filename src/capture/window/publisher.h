@@ -22,6 +22,7 @@
 #include "capture/follow/images.h"
 #include "capture/shared.h"
 #include "capture/window/outputs.h"
+#include "capture/window/whole_run.h"
 
 struct publisher;
 struct uploader;
@@ -47,6 +48,9 @@ enum { PUBLISHER_NAMES_SHARE = 4 }; /* of a profile's bound is left for the name
 
 /* Has it try at once whether files can be written, and say so when not: better than a minute later. */
 void publisher_try(struct publisher *pub);
+
+/* Before publisher_start: has windows shown instead of written. */
+void publisher_show(struct publisher *pub, const struct whole_run_viewer *viewer);
 
 /* Where it writes, in words. */
 const char *publisher_dir(const struct publisher *pub);

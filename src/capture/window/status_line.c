@@ -35,7 +35,7 @@ static void show(void *state, uint64_t now_ns)
     struct status_line *l = state;
     struct shared *s = l->shared;
     if (!s->log.live || s->command_pid != 0 || now_ns < l->next_ns ||
-        now_ns >= s->window.start_ns + s->settings->sampling.window_ns || s->finishing) {
+        now_ns >= s->window.start_ns + s->window.length_ns || s->finishing) {
         return;
     }
     unsigned wide = console_live_columns(s->log.fd);
