@@ -12,7 +12,6 @@
 #include "capture/observer.h"
 #include "capture/own_cost.h"
 #include "capture/settings.h"
-#include "capture/taker.h"
 #include "capture/unseen.h"
 #include "capture/world.h"
 #include "os/perf.h"
@@ -61,7 +60,6 @@ struct shared {
     uint64_t first_ns;           /* monotonic: when the run began */
     uint64_t memory_bytes;       /* that may be resident */
     bool in_container;           /* whose memory is limited */
-    struct taker taker;              /* of windows, in the place of outputs; take null: none. Written by run/ */
     struct own_cost own;         /* written by run/ and the catchers */
     struct window window;
     struct throttle throttle;

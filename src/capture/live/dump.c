@@ -316,9 +316,15 @@ static void take(void *context, const struct profile *p)
     }
 }
 
-struct taker dump_taker(struct dump *d)
+static bool end(void *context)
 {
-    return (struct taker){.take = take, .context = d};
+    (void)context;
+    return false; /* no files */
+}
+
+struct whole_run_viewer dump_viewer(struct dump *d)
+{
+    return (struct whole_run_viewer){take, end, d};
 }
 
 const struct concern dump_concern = {

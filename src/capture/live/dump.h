@@ -23,7 +23,7 @@
 #include "capture/concern.h"
 #include "capture/shared.h"
 #include "capture/stacks/waits.h"
-#include "capture/taker.h"
+#include "capture/window/whole_run.h"
 
 enum { DUMP_MS = 500, DUMP_THREAD_MS = 4, DUMP_THREADS_MAX = 8192, DUMP_WAIT_MAX = 160, DUMP_COMMAND_MAX = 160 };
 
@@ -86,7 +86,7 @@ struct dump *dump_new(struct shared *shared, struct stacks *stacks, struct reade
 void dump_await(struct dump *dump, const struct collecting *collecting);
 
 /* Of the publisher's: has what was found written into the request. */
-struct taker dump_taker(struct dump *dump);
+struct whole_run_viewer dump_viewer(struct dump *dump);
 
 void dump_text(const struct dump_found *found, const struct profile *p, const struct dump_form *form, struct buf *out);
 void dump_json(const struct dump_found *found, const struct profile *p, struct buf *out);

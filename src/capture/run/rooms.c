@@ -151,7 +151,6 @@ static bool make_records(struct rooms *r, struct err *err)
     extra_records_connect(r->extra, &r->follow, &extra);
     if (r->input->dump != NULL) {
         r->dump = dump_new(s, &r->stacks, catching_readers(r->catching), &r->follow.targets, r->input->dump);
-        s->taker = r->dump != NULL ? dump_taker(r->dump) : s->taker;
     }
     bool asked = r->input->dump == NULL && (s->settings->sampling.wall || s->settings->sampling.off_cpu);
     bool waits = asked && s->observer == NULL && !extra_records_watch_off_cpu(r->extra);
@@ -179,8 +178,8 @@ static bool make_rows(struct rooms *r, struct err *err)
     r->collecting = collecting_new(&r->follow);
     bool live = r->shared.settings->live.on;
     struct top *top = live ? top_new(&r->shared) : NULL;
-    if (top != NULL) {
-        const struct whole_run_viewer viewer = top_viewer(top);
+    if (top != NULL || r->dump != NULL) {
+        const struct whole_run_viewer viewer = top != NULL ? top_viewer(top) : dump_viewer(r->dump);
         publisher_show(r->publisher, &viewer);
     }
     if (r->dump != NULL && r->collecting != NULL) {

@@ -206,26 +206,20 @@ static bool publish(struct publisher *pub, struct profile *p)
     profile_limit(p, SIZE_MAX);
     if (!namer_run(&pub->naming.namer, p, &err)) {
         log_once(pub->log, LOG_WARNING, "%s; some frames stay unnamed", err.text);
+        err.kind = ERR_NONE;
     }
     log_problems(pub);
-    if (pub->shared->taker.take != NULL) {
-        pub->shared->taker.take(pub->shared->taker.context, p);
-        return false;
-    }
     silent_say(pub->log, pub->naming.images->world, &pub->silent_told);
     uint64_t own_ns = own_cost_ns(&pub->shared->own, background_ns(pub));
     p->meta.own_cpu_ns = own_ns - pub->own_cpu_ns;
     p->meta.own_rss_bytes = proc_own_rss_bytes();
-    p->meta.own_rss_peak_bytes = proc_own_rss_peak_bytes();
-    if (p->meta.own_rss_peak_bytes < p->meta.own_rss_bytes) {
-        p->meta.own_rss_peak_bytes = p->meta.own_rss_bytes; /* the kernel counts them apart */
-    }
+    uint64_t peak_bytes = proc_own_rss_peak_bytes(); /* the kernel counts them apart */
+    p->meta.own_rss_peak_bytes = peak_bytes > p->meta.own_rss_bytes ? peak_bytes : p->meta.own_rss_bytes;
     pub->own_cpu_ns = own_ns;
     note_uploads(pub, p);
     machine_note(&pub->machine, p);
     external_note(&pub->external, p);
     bool tight = make_room(pub);
-    err = (struct err){0};
     if (whole_run_shows(&pub->run, p)) {
         return tight;
     }
@@ -234,19 +228,16 @@ static bool publish(struct publisher *pub, struct profile *p)
     }
     bool ok = outputs_write(&pub->outputs, p, &written, &err);
     pub->failed += !ok;
-    if (ok) {
-        heartbeat_beat(pub->log, pub->settings->output.heartbeat_file);
-    }
+    heartbeat_beat(pub->log, ok ? pub->settings->output.heartbeat_file : NULL);
     say_traces_left(pub, p);
     whole_run_add(&pub->run, p, &written);
     if (written.removed) {
-        log_once(pub->log, LOG_INFO,
-                 "the newest %d windows of this run are kept, of %d MB at most; --max-output-files 0 keeps all",
-                 OUTPUTS_RUN_SETS, OUTPUTS_RUN_BYTES / 1000000);
+        log_once(pub->log, LOG_INFO, "the newest %d windows of this run are kept, of %d MB at most; "
+                                     "--max-output-files 0 keeps all", OUTPUTS_RUN_SETS, OUTPUTS_RUN_BYTES / 1000000);
     }
     const char *problem = err.kind != ERR_NONE ? err.text : "no memory to write files";
-    bool tells_heaviest = pub->last && pub->run.windows <= 1; /* else that is told of the whole run */
-    summary_window(pub->log, p, &pub->outputs, &written, ok ? NULL : problem, tells_heaviest ? p : NULL);
+    struct profile *heaviest = pub->last && pub->run.windows <= 1 ? p : NULL; /* else it is told of the whole run */
+    summary_window(pub->log, p, &pub->outputs, &written, ok ? NULL : problem, heaviest);
     return tight;
 }
 
@@ -286,7 +277,7 @@ static void *publisher_main(void *context)
             break;
         }
         struct profile *p = pub->full;
-        bool tries = pub->tries && pub->shared->taker.take == NULL;
+        bool tries = pub->tries;
         pub->tries = false;
         pub->busy = true;
         pthread_mutex_unlock(&pub->lock);
