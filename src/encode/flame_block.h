@@ -23,6 +23,7 @@ struct flame {
     struct profile_totals sum, base_sum;
     struct fold fold, base_fold;
     struct flame_tally tally;
+    struct flame_times times;
     uint32_t *heaviest;    /* process ids, heaviest first, FLAME_PROCESS_ROWS_MAX at most */
     uint64_t *sampled_ns;  /* per process id */
     size_t process_count;

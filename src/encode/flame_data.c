@@ -583,8 +583,38 @@ static bool pack_callees(struct packer *k, struct flame_tally *t, struct callees
     return true;
 }
 
-bool flame_data_write(struct flame_tally *tally, struct str header, uint64_t unit_ns, bool exact,
-                      struct page *page)
+/* When. A list of its own for each kind of number, as each has its own frequent values. */
+
+enum times_list { COUNTS, STEPS, WEIGHTS, LISTS };
+
+static bool pack_times(struct packer *k, const struct fold *fold, struct flame_times *times)
+{
+    for (enum times_list list = COUNTS; list < LISTS; list++) {
+        struct walk w = {.at = fold->nodes.at};
+        while (walk_next(&w)) {
+            if (fold->nodes.at[w.node].self_ns == 0) {
+                continue;
+            }
+            if (!flame_times_at(times, w.node)) {
+                return false;
+            }
+            if (list == COUNTS) {
+                pack(k, 2 * times->here.len + (times->rest > 0));
+            } else if (list == WEIGHTS && times->rest > 0 && times->here.len > 0) {
+                pack(k, times->rest);
+            }
+            uint32_t before = 0;
+            for (size_t i = 0; list != COUNTS && i < times->here.len; i++) {
+                pack(k, list == STEPS ? times->here.at[i].step - before : times->here.at[i].weight);
+                before = times->here.at[i].step;
+            }
+        }
+    }
+    return true;
+}
+
+bool flame_data_write(struct flame_tally *tally, struct flame_times *times, struct str header, uint64_t unit_ns,
+                      bool exact, struct page *page)
 {
     struct packer *k = malloc(sizeof *k);
     struct callees callees = {0};
@@ -601,6 +631,9 @@ bool flame_data_write(struct flame_tally *tally, struct str header, uint64_t uni
         pack_shape(k, tally->folds[i]);
         pack_weight(k, tally->folds[i], unit_ns, exact);
         memory = pack_callees(k, tally, &callees, tally->folds[i]->nodes.at);
+    }
+    if (memory && times->steps > 0) {
+        memory = pack_times(k, tally->folds[0], times);
     }
     bool ok = packer_end(k) && memory;
     vec_release(&callees.list);

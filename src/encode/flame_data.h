@@ -13,6 +13,7 @@
 #define ENCODE_FLAME_DATA_H
 
 #include "encode/flame_text.h"
+#include "encode/flame_times.h"
 #include "profile/fold.h"
 
 enum { FLAME_LINE_SEVERAL = UINT32_MAX };
@@ -62,7 +63,7 @@ void flame_tally_place(struct flame_tally *tally, uint32_t name, enum frame_kind
 bool flame_tally_lines(struct flame_tally *tally, const struct profile *p, struct err *err);
 
 /* The whole block as base64 lines. */
-bool flame_data_write(struct flame_tally *tally, struct str header, uint64_t unit_ns, bool exact,
-                      struct page *page);
+bool flame_data_write(struct flame_tally *tally, struct flame_times *times, struct str header, uint64_t unit_ns,
+                      bool exact, struct page *page);
 
 #endif
