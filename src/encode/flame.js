@@ -3,7 +3,7 @@
    markup or code out of text: names reach the page through textContent and fillText only. The loader in flame.c
    provides unpack().
 
-   Sections: theme, data, trees, what is shown, colours, drawing, numbers in words, search, selecting and moving,
+   Sections: theme, data, trees, what is shown, colours, drawing, numbers in words, time, search, selecting and moving,
    taking things out, controls, events, start. */
 (async () => {
 const $ = id => document.getElementById(id);
@@ -50,6 +50,7 @@ const show = text => text.replace(UNSEEN, c => {
 /* By name: linesOf its first line (0: unknown), then each heavy line with its share; moduleName that of its module;
    formsOf ever shorter forms; of a process keyOf what it is called in links, joinedAs the box of all of that name. */
 let head, names, kinds, places, placeOf, file, linesOf, moduleName, formsOf, keyOf, joinedAs;
+let moments, whole; /* when, or null; `file` is what is left of the whole in the picked span of time */
 
 function decode(bytes) {
   const text = new TextDecoder('utf-8', {ignoreBOM: true});
@@ -130,6 +131,28 @@ function decode(bytes) {
     return {n, name, parent, self};
   };
   file = tree();
+  /* By node: in which step which part of its own time was. What has no step stays out. */
+  const times = ({n, self}) => {
+    const count = new Int32Array(n);
+    let m = 0;
+    for (let i = 1; i < n; i++) if (self[i]) m += (count[i] = number()) >> 1;
+    const node = new Int32Array(m), step = new Int32Array(m), ns = new Float64Array(m);
+    for (let i = 1, k = 0; i < n; i++) {
+      for (let c = count[i] >> 1, s = 0; c; c--) {
+        node[k] = i;
+        step[k++] = s += number();
+      }
+    }
+    for (let i = 1, k = 0; i < n; i++) {
+      const from = k;
+      if (count[i] < 2) continue;
+      let sum = count[i] & 1 ? number() : 0;
+      for (let c = count[i] >> 1; c; c--) sum += ns[k++] = number();
+      for (let j = from; j < k; j++) ns[j] *= self[i] / sum;
+    }
+    return {node, step, ns};
+  };
+  moments = head.steps ? times(file) : null;
   if (head.compared) {
     const other = tree();
     file.before = new Float64Array(file.n);
@@ -370,7 +393,8 @@ function childrenOf(t, i) {
 const COLOURS = ['kind', 'module', 'own time'], SETS = ['kind', 'hide', 'proc', 'thread', 'box'];
 const FLAGS = ['regex', 'flip', 'recursion', 'modules', 'apart'];
 const S = {view: 'graph', name: '', flip: false, colour: 0, query: '', regex: false, focus: '', recursion: false,
-  modules: false, apart: false, kind: new Set(), hide: new Set(), proc: new Set(), thread: new Set(), box: new Set()};
+  modules: false, apart: false, span: null, times: '', kind: new Set(), hide: new Set(), proc: new Set(),
+  thread: new Set(), box: new Set()};
 let base, parts = []; /* the tree after filtering; what is drawn of it: one part, or callees and callers */
 let hit = null, hits = null, hitAt = -1; /* by name; nodes by weight once walked through; the present one */
 let selected = null, hovered = null, sortBy = 'self', sortUp = false, note = '', toPivot = false;
@@ -619,12 +643,14 @@ async function load(number) {
   if (mine !== loads) return false;
   decode(bytes);
   joinProcesses();
+  whole = file;
+  prepareTime();
   shown = number;
   root.classList.toggle('other', number > 0);
   return true;
 }
 const typeName = () => types?.selectedOptions[0]?.text || '';
-const sum = () => types ? typeName() + ': ' + time(file.total[0]) + ' in all. ' : '';
+const sum = () => spanText() + (types ? typeName() + ': ' + time(file.total[0]) + ' in all. ' : '');
 
 function setType(option) {
   if (!types) return;
@@ -640,6 +666,7 @@ function save(push) {
   for (const key of ['query', 'colour', 'focus']) if (S[key]) h.set(key, S[key]);
   for (const key of FLAGS) if (S[key]) h.set(key, 1);
   for (const set of SETS) for (const value of S[set]) h.append(set, set === 'kind' ? head.kinds[value][0] : value);
+  saveTime(h);
   for (const name of pathOf(t, parts[0].zoom).slice(0, 500)) h.append('z', name);
   const address = '#' + h;
   if (address === (location.hash || '#')) return address;
@@ -674,6 +701,7 @@ async function restore(address = location.hash) {
   note = type && type !== typeName() ? UNKNOWN + type : '';
   for (const name of [S.focus, S.name]) if (name && !names.includes(name)) note = UNKNOWN + name;
   note = damage || note;
+  restoreTime(text);
   rebuild(h.getAll('z'));
 }
 
@@ -722,6 +750,7 @@ function recolour() {
   }
   drawLegend();
   redraw();
+  drawTime();
 }
 
 function colourOf(t, i) {
@@ -882,6 +911,7 @@ function draw() {
   if (!root.dataset.drawn) {
     root.dataset.drawn = Math.round(performance.now()); /* milliseconds until the first complete graph */
     performance.mark('graph');
+    setTimeout(drawTime); /* the graph comes first */
   }
 }
 
@@ -966,6 +996,278 @@ function showStatus(text) {
   const at = hovered || selected, [name, facts] = text ? ['', text] : at ? describe(at) : ['', note || sum() + S.hint];
   status.replaceChildren(make('b', name), make('span', facts));
 }
+
+/* ---- Time: a strip of CPU over the window, or a heat map of it (columns of seconds, rows of their parts). A picked
+   span [from, to) of steps makes `file` what was in it; what has no moment is in no span. */
+const RAMP = [0, .3, .52, .7, .84], WIDTHS = [.1, .2, .5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600, 7200];
+const STRIP = 72, AXIS = 18, GUTTER = 44;
+const strip = make('section', undefined, null, {id: 'time', 'aria-label': 'Time', hidden: ''});
+const band = make('canvas', undefined, null, {id: 'band', tabindex: 0, role: 'application', 'aria-describedby': 'status'});
+const timeBar = make('p'), paper = band.getContext('2d', {alpha: false});
+strip.append(timeBar, band);
+scroll.before(strip);
+let lane, dragged = null, timeless = 0, cutAt = '', due = 0;
+
+const stepS = () => head.step_ns / 1e9;
+const stepSeconds = step => +(step * stepS()).toFixed(3);
+const inRange = (low, x, high) => Math.max(low, Math.min(x, high));
+const ofCpu = (words, other = '') => head.hz ? words : other;
+function clock(s, digits) {
+  if (!head.start_ms) return s.toFixed(digits) + ' s';
+  return new Date(head.start_ms + s * 1000).toISOString().slice(11, digits ? 20 + digits : 19);
+}
+function spanWords(span) {
+  const [from, to] = span.map(step => step * stepS());
+  const digits = [from, to].every(s => Math.abs(s * 10 - Math.round(s * 10)) < 1e-6) ? 1 : 2;
+  return from.toFixed(digits) + ' s to ' + to.toFixed(digits) + ' s' +
+    (head.start_ms ? ' (' + clock(from, digits) + ' to ' + clock(to, digits) + ' UTC)' : '');
+}
+function spanText() {
+  if (!S.span) return '';
+  const seen = file.total[0] ? time(file.total[0]) + ofCpu(' of CPU') : 'nothing was seen', lost = timelessText();
+  return spanWords(S.span) + ': ' + seen + (lost && ', ' + lost + ' of the window') + '. ';
+}
+const timelessText = () => timeless > whole.total[0] * 5e-4 ? 'not in time: ' + percent(timeless / whole.total[0]) : '';
+function spanDates(when) {
+  const [from, to] = S.span ? S.span.map(step => head.start_ms + step * stepS() * 1000) : [head.start_ms, head.end_ms];
+  return {start_time: when(from), end_time: when(to)};
+}
+
+/* What is told of the whole once: `group` of each moment, the heaviest processes and the rest. */
+function prepareTime() {
+  cutAt = '';
+  strip.hidden = true;
+  lane = null;
+  if (!moments) return;
+  const {node, ns} = moments, top = new Int32Array(whole.n), sums = new Map();
+  timeless = whole.total[0];
+  for (let i = 1; i < whole.n; i++) {
+    const p = whole.parent[i], x = whole.name[i];
+    top[i] = p ? top[p] : joinedAs[x] || x;
+  }
+  for (let m = 0; m < ns.length; m++) {
+    const x = top[node[m]];
+    sums.set(x, (sums.get(x) || 0) + ns[m]);
+    timeless -= ns[m];
+  }
+  const order = [...sums].sort((a, b) => b[1] - a[1]), most = order.length > 5 ? 4 : 5, place = new Map();
+  order.forEach(([x], k) => place.set(x, Math.min(k, most)));
+  const group = Uint8Array.from(node, i => place.get(top[i])), rest = order.slice(most);
+  const shown = order.slice(0, most).map(([x, ns]) => [fit(x, 28), ns]);
+  if (rest.length) shown.push([rest.length + ' others', rest.reduce((sum, [, ns]) => sum + ns, 0)]);
+  lane = {group, shown};
+}
+
+/* How the picture is divided: into cells of `cell` steps; a column has `rows` of them. */
+function divide() {
+  const all = head.steps * stepS(), heat = S.times === 'heat', most = x => heat ? 120 : x < 1 ? 60 : 150;
+  const wide = WIDTHS.find(w => (!heat || w >= 1) && w >= stepS() && all / w <= most(w)) || Math.ceil(all / 120);
+  const rows = heat ? inRange(1, Math.floor(wide / stepS() + 1e-9), 50) : 1;
+  const size = wide / rows / stepS(), cells = Math.ceil(head.steps / size - 1e-9);
+  const key = [heat, wide, rows].join();
+  if (lane.key === key) return;
+  const groups = heat ? 1 : lane.shown.length, sum = new Float64Array(cells * groups);
+  const {step, ns} = moments;
+  for (let m = 0; m < ns.length; m++) {
+    const c = Math.floor(step[m] / size + 1e-9);
+    sum[c * groups + (heat ? 0 : lane.group[m])] += ns[m];
+  }
+  let top = 0;
+  for (let c = 0; c < cells; c++) {
+    let here = 0;
+    for (let g = 0; g < groups; g++) here += sum[c * groups + g];
+    top = Math.max(top, here / (size * head.step_ns));
+  }
+  Object.assign(lane, {key, wide, rows, cells, size, groups, sum, top});
+}
+
+const edgeOf = cell => Math.min(head.steps, Math.ceil(cell * lane.size - 1e-9));
+const cellOf = step => Math.floor(step / lane.size + 1e-9);
+const columns = () => Math.ceil(lane.cells / lane.rows);
+
+function drawTime() {
+  if (!lane || !root.dataset.drawn) return;
+  strip.hidden = S.times === 'hidden';
+  if (strip.hidden) return;
+  divide();
+  const heat = S.times === 'heat', r = devicePixelRatio || 1, w = band.clientWidth, rowH = heat ? 2 : 1;
+  const high = heat ? Math.max(STRIP, lane.rows * rowH) : STRIP, n = columns();
+  band.style.height = high + AXIS + 'px';
+  band.style.touchAction = heat ? 'none' : 'pan-y';
+  band.width = Math.round(w * r);
+  band.height = Math.round((high + AXIS) * r);
+  paper.setTransform(r, 0, 0, r, 0, 0);
+  const accent = forced.matches ? fg : dark ? 0x8ab4ff : 0x1b56b8;
+  const x = c => Math.round((GUTTER + (w - GUTTER) * c / n) * r) / r;
+  const gap = x(1) - x(0) > 4 ? 1 : 0, span = dragged || S.span, shade = k => css(mix(accent, bg, RAMP[k]));
+  const rect = (colour, ...where) => { paper.fillStyle = colour; paper.fillRect(...where); };
+  const {rows, groups, sum, size} = lane, full = size * head.step_ns * (lane.top || 1);
+  const inside = c => !span || edgeOf(c + 1) > span[0] && edgeOf(c) < span[1];
+  rect(css(bg), 0, 0, w, high + AXIS);
+  for (let c = 0; c < lane.cells; c++) {
+    const column = Math.floor(c / rows), left = x(column), wide = x(column + 1) - left - gap;
+    if (heat) {
+      const edge = row => Math.round(row * high / rows * r) / r, y = edge(c % rows), tall = edge(c % rows + 1) - y;
+      const part = sum[c] / full, low = mix(bg, accent, .08);
+      const colour = part ? mix(low, accent, Math.sqrt(part)) : mix(bg, fg, .05);
+      rect(css(inside(c) ? colour : mix(colour, bg, .65)), left, y, wide, tall);
+    } else for (let g = 0, y = high; g < groups; g++) {
+      const tall = sum[c * groups + g] / full * (high - 4);
+      paper.globalAlpha = inside(c) ? 1 : .3;
+      if (tall) rect(shade(g), left, y -= tall, wide, tall);
+      paper.globalAlpha = 1;
+    }
+  }
+  if (span && !heat) {
+    const at = step => GUTTER + (w - GUTTER) * step / size / n;
+    paper.strokeStyle = css(fg);
+    paper.strokeRect(at(span[0]) + .5, .5, Math.max(1, at(span[1]) - at(span[0]) - 1), high - 1);
+  }
+  rect(css(mix(bg, fg, .5)), GUTTER, high, w - GUTTER, 1);
+  paper.fillStyle = css(fg);
+  paper.font = '11px system-ui, sans-serif';
+  paper.textBaseline = 'alphabetic';
+  paper.textAlign = 'right';
+  const left = GUTTER - 4, label = heat ? [0, lane.wide] : [lane.top, 0];
+  paper.fillText(+label[0].toPrecision(2), left, 10);
+  paper.fillText(+label[1].toPrecision(2), left, high);
+  paper.fillText(heat ? 's' : ofCpu('cores'), left, high / 2 + 4);
+  paper.textAlign = 'left';
+  const every = Math.max(1, Math.ceil((head.start_ms ? 64 : 56) / ((w - GUTTER) / n)));
+  const nice = [1, 2, 5, 10, 15, 20, 30, 60, 120].find(k => k >= every) || every;
+  for (let c = 0; c < n; c += nice) {
+    const at = x(c);
+    if (at + 50 > w) break;
+    rect(css(fg), at, high, 1, 4);
+    paper.fillText(clock(c * lane.wide, nice * lane.wide < 1 ? 1 : 0), at + 3, high + 14);
+  }
+  drawTimeBar(shade, heat);
+}
+
+function drawTimeBar(shade, heat) {
+  const span = dragged || S.span, focused = document.activeElement, all = whole.total[0];
+  const button = (key, text) => make('button', text, () => KEYS[key][1](), {title: KEYS[key][0] + ' (' + key + ')'});
+  const legend = heat ? [make('span', 'CPU by second (across) and part of it (down)' + ofCpu(', at most ' + lane.top.toFixed(1) + ' cores'))]
+    : lane.shown.map(([name, ns], k) => {
+      const entry = make('span'), box = make('i');
+      box.style.background = shade(k);
+      entry.append(box, name + ' ', make('small', percent(ns / all)));
+      return entry;
+    });
+  const kept = timeBar.contains(focused);
+  timeBar.replaceChildren(button('h', heat ? 'Heat map' : 'Strip'), ...legend, make('small', timelessText()));
+  if (kept) timeBar.firstChild.focus();
+  band.setAttribute('aria-label', (heat ? 'Heat map of CPU over time' : 'CPU over time') + ', ' +
+    (span ? 'picked ' + spanWords(span) : 'all ' + spanWords([0, head.steps]) + ' shown') +
+    '. Arrow keys move the span, with Shift its end; Escape shows all.');
+}
+
+/* What was in the span: the same nodes with less time. */
+function cutTime() {
+  const key = String(S.span || '');
+  if (key === cutAt) return;
+  cutAt = key;
+  file = whole;
+  joined = null;
+  if (!S.span) return;
+  const {node, step, ns} = moments, [from, to] = S.span, self = new Float64Array(whole.n);
+  for (let m = 0; m < ns.length; m++) if (step[m] >= from && step[m] < to) self[node[m]] += ns[m];
+  file = arrange(whole.n, whole.parent, whole.name, self);
+}
+
+function pickTime(span, push) {
+  S.span = span[0] > 0 || span[1] < head.steps ? span : null;
+  dragged = null;
+  save(push);
+  drawTime();
+  cancelAnimationFrame(due);
+  due = requestAnimationFrame(() => { /* keys that repeat may be faster than a large graph */
+    cutTime();
+    refilter();
+  });
+}
+function wholeTime() {
+  S.span = null;
+  cutTime();
+  refilter();
+}
+
+function saveTime(h) {
+  if (S.span) h.set('span', S.span.map(stepSeconds).join('-'));
+  if (S.times) h.set('times', S.times);
+}
+function restoreTime(text) {
+  const [from, to] = text('span').split('-').map(s => Math.round(s / stepS()));
+  S.times = ['heat', 'hidden'].includes(text('times')) ? text('times') : '';
+  S.span = moments && from >= 0 && from < to && from < head.steps ? [from, Math.min(to, head.steps)] : null;
+  if (text('span') && !S.span) note = UNKNOWN + text('span') + ' s';
+  strip.hidden = !moments || S.times === 'hidden';
+  cutTime();
+}
+
+function nextTime() {
+  if (!moments) return showStatus('When samples were taken is not known here.');
+  S.times = {'': 'heat', heat: 'hidden', hidden: ''}[S.times];
+  save();
+  drawTime();
+  redraw();
+}
+function focusTime() {
+  if (!moments) return nextTime();
+  if (S.times === 'hidden') nextTime();
+  band.focus();
+}
+
+/* Left and right by a column, up and down by a row, with Shift the end alone; the first picks a column. */
+function timeKey({key, shiftKey}) {
+  const {rows, cells} = lane, last = Math.max(0, cells - rows);
+  const by = {ArrowLeft: -rows, ArrowRight: rows, ArrowUp: -1, ArrowDown: 1}[key];
+  if (!by && key !== 'Home' && key !== 'End') return false;
+  if (key === 'Home' || by > 0 && !S.span) pickTime([0, edgeOf(rows)], true);
+  else if (key === 'End' || !S.span) pickTime([edgeOf(last), head.steps], true);
+  else {
+    let a = cellOf(S.span[0]), b = cellOf(S.span[1] - 1) + 1;
+    if (shiftKey) b = inRange(a + 1, b + by, cells);
+    else {
+      const move = inRange(-a, by, cells - b);
+      a += move;
+      b += move;
+    }
+    pickTime([edgeOf(a), edgeOf(b)]);
+  }
+  return true;
+}
+
+/* The cell under the pointer. */
+function cellAt(event) {
+  const box = band.getBoundingClientRect(), {rows} = lane, high = box.height - AXIS;
+  const column = Math.floor((event.clientX - box.left - GUTTER) / (box.width - GUTTER) * columns());
+  const row = Math.floor((event.clientY - box.top) / high * rows);
+  return Math.min(inRange(0, column, columns() - 1) * rows + inRange(0, row, rows - 1), lane.cells - 1);
+}
+const cellsFrom = (a, b) => [edgeOf(Math.min(a, b)), edgeOf(Math.max(a, b) + 1)];
+let pressedAt = -1;
+band.addEventListener('pointerdown', event => {
+  if (event.button) return;
+  band.setPointerCapture(event.pointerId);
+  pressedAt = cellAt(event);
+});
+band.addEventListener('pointermove', event => {
+  if (pressedAt < 0) return;
+  dragged = cellsFrom(pressedAt, cellAt(event));
+  drawTime();
+});
+band.addEventListener('pointerup', event => {
+  if (pressedAt < 0) return;
+  const span = cellsFrom(pressedAt, cellAt(event));
+  pressedAt = -1;
+  pickTime(span, true);
+});
+band.addEventListener('pointercancel', () => {
+  pressedAt = -1;
+  dragged = null;
+  drawTime();
+});
 
 /* ---- Search: each name is tested once. */
 function search() {
@@ -1154,7 +1456,8 @@ function download(lines, type, name) {
   const link = make('a'), url = URL.createObjectURL(new Blob(lines, {type}));
   link.href = url;
   const plain = text => (text || '').replace(/[^\w.-]+/g, '_');
-  link.download = (plain(head.service) || 'profile') + (head.value ? '.' + plain(head.value) : '') + name;
+  link.download = (plain(head.service) || 'profile') + (head.value ? '.' + plain(head.value) : '') +
+    (S.span ? '.' + S.span.map(stepSeconds).join('-') + 's' : '') + name;
   link.click();
   setTimeout(() => URL.revokeObjectURL(url), 60000);
 }
@@ -1171,9 +1474,9 @@ function saveCollapsed() {
     metadata: {hostname: head.host, run_arguments: {service_name: head.service, profile_api_version: null}},
     sampling_mode: 'frequency',
     sampling_frequency: head.hz,
-    start_time: when(head.start_ms),
-    end_time: when(head.end_ms),
-    pillion: {version: head.version, period_ns: head.unit_ns, value: head.value, unit: head.unit},
+    ...spanDates(when),
+    pillion: {version: head.version, period_ns: head.unit_ns, value: head.value, unit: head.unit,
+      span: S.span ? spanWords(S.span) : undefined},
   }) + '\n'];
   let owed = 0;
   for (let i = 1; i < file.n; i++) {
@@ -1188,7 +1491,7 @@ function saveCollapsed() {
 
 function saveSvg() {
   const xml = text => text.replace(/[&<>"]/g, c => '&#' + c.charCodeAt(0) + ';');
-  const h = rowHeight * dpr, high = rowCount() * h, out = [];
+  const h = rowHeight * dpr, told = spanText(), high = (rowCount() + !!told) * h, out = [];
   out.push(`<svg xmlns="http://www.w3.org/2000/svg" width="${W / dpr}" height="${high / dpr}"`,
     ` viewBox="0 0 ${W} ${high}" font-family="monospace" font-size="${12 * h / 17}">`,
     `<rect width="100%" height="100%" fill="${css(bg)}"/>\n`);
@@ -1203,6 +1506,7 @@ function saveSvg() {
       out.push('</g>\n');
     });
   }
+  if (told) out.push(`<text x="${3 * dpr}" y="${high - .25 * h}" fill="${css(fg)}">${xml(told)}</text>`);
   out.push('</svg>\n');
   download(out, 'image/svg+xml', '.svg');
 }
@@ -1229,9 +1533,10 @@ function undoFilters() {
   for (const set of SETS) S[set].clear();
   S.focus = '';
   S.recursion = S.modules = false;
-  refilter();
+  wholeTime();
 }
 function leave() {
+  if (S.span && !parts.some(part => part.zoom)) return wholeTime();
   for (const part of parts) part.zoom = 0;
   zoomTo(parts[0], 0);
 }
@@ -1240,7 +1545,7 @@ const VIEWS = {graphview: 'graph', bottom: 'bottom', sandwich: 'sandwich', table
 /* key: [what it does, how, in the context menu?] */
 const KEYS = {
   Enter: ['Zoom to this frame', () => target() && zoomTo(target().part, target().i), 1],
-  Escape: ['Leave the zoom (also 0)', leave],
+  Escape: ['Leave the zoom, then the span of time (also 0)', leave],
   Backspace: ['One caller up', () => zoomTo(parts[0], parts[0].tree.parent[parts[0].zoom])],
   w: ['Sandwich: callers and callees of this function', () => setView('sandwich', targetName()), 1],
   f: ['Only stacks with this function', () => onFunction(name => { S.focus = name; refilter(); }), 1],
@@ -1257,6 +1562,8 @@ const KEYS = {
   j: ['Processes of one name together or apart', () => flag('apart'), 2],
   r: ['Collapse direct recursion', () => flag('recursion'), 2],
   m: ['Collapse to modules', () => flag('modules'), 2],
+  z: ['Pick a span of time: arrows move it, with Shift its end, Escape shows all', focusTime, 2],
+  h: ['Strip of time, heat map or neither', nextTime, 2],
   k: ['Kernel frames on or off', () => toggle(S.kind, kindNumber('kernel'))],
   n: ['Native frames on or off', () => toggle(S.kind, kindNumber('native'))],
   a: ['Time not seen on or off', () => toggle(S.kind, head.unseen)],
@@ -1284,6 +1591,7 @@ function drawControls() {
   const crumbs = [], part = parts[0], crumb = (text, undo) => crumbs.push(make('button', text + ' \u00d7', undo));
   if (part.zoom) crumb('zoom: ' + fit(part.tree.name[part.zoom], 40), leave);
   if (S.view === 'sandwich') crumb('function: ' + S.name, () => setView('graph'));
+  if (S.span) crumb('time: ' + spanWords(S.span), wholeTime);
   if (S.focus) crumb('only: ' + S.focus, () => { S.focus = ''; refilter(); });
   for (const set of SETS.slice(1)) {
     const word = set === 'hide' ? 'without: ' : 'only: ';
@@ -1508,6 +1816,7 @@ document.addEventListener('keydown', event => {
   }
   if (typing || event.ctrlKey || event.metaKey || event.altKey || $('help').open) return;
   const onControl = event.target.closest('button, a, input, summary');
+  if (event.target === band && timeKey(event)) return event.preventDefault();
   if (/^Arrow/.test(key) && event.target === canvas) move(key);
   else if (key === '0') leave();
   else if (KEYS[key] && !(onControl && key === 'Enter')) KEYS[key][1]();
@@ -1537,7 +1846,7 @@ $('more').addEventListener('click', () => {
 });
 scroll.addEventListener('scroll', redraw);
 new ResizeObserver(redraw).observe(scroll);
-addEventListener('resize', redraw);
+addEventListener('resize', () => { redraw(); drawTime(); });
 (function watchRatio() { /* moved to another screen */
   matchMedia(`(resolution: ${devicePixelRatio}dppx)`).addEventListener('change', () => {
     watchRatio();
