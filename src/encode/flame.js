@@ -1109,7 +1109,7 @@ function drawTime() {
     if (heat) {
       const edge = row => Math.round(row * high / rows * r) / r, y = edge(c % rows), tall = edge(c % rows + 1) - y;
       const part = sum[c] / full, low = mix(bg, accent, .08);
-      const colour = part ? mix(low, accent, Math.sqrt(part)) : mix(bg, fg, .05);
+      const colour = part ? mix(low, accent, Math.sqrt(part)) : mix(bg, fg, S.span ? .12 : .05);
       rect(css(inside(c) ? colour : mix(colour, bg, .65)), left, y, wide, tall);
     } else for (let g = 0, y = high; g < groups; g++) {
       const tall = sum[c * groups + g] / full * (high - 4);
@@ -1155,14 +1155,14 @@ function drawTimeBar(shade, heat) {
       return entry;
     });
   const kept = timeBar.contains(focused);
-  timeBar.replaceChildren(button('h', heat ? 'Heat map' : 'Strip'), ...legend, make('small', timelessText()));
+  timeBar.replaceChildren(button('h', 'Time: ' + (heat ? 'heat map' : 'strip')), ...legend, make('small', timelessText()));
   if (kept) timeBar.firstChild.focus();
   band.setAttribute('aria-label', (heat ? 'Heat map of CPU over time' : 'CPU over time') + ', ' +
     (span ? 'picked ' + spanWords(span) : 'all ' + spanWords([0, head.steps]) + ' shown') +
     '. Arrow keys move the span, with Shift its end; Escape shows all.');
 }
 
-/* What was in the span: the same nodes with less time. */
+/* What was in the span: those of the nodes that had time in it, or above one. */
 function cutTime() {
   const key = String(S.span || '');
   if (key === cutAt) return;
@@ -1170,9 +1170,25 @@ function cutTime() {
   file = whole;
   joined = null;
   if (!S.span) return;
-  const {node, step, ns} = moments, [from, to] = S.span, self = new Float64Array(whole.n);
-  for (let m = 0; m < ns.length; m++) if (step[m] >= from && step[m] < to) self[node[m]] += ns[m];
-  file = arrange(whole.n, whole.parent, whole.name, self);
+  const {node, step, ns} = moments, {n, parent, name} = whole, [from, end] = S.span;
+  const self = new Float64Array(n), to = new Int32Array(n);
+  for (let m = 0; m < ns.length; m++) {
+    if (step[m] < from || step[m] >= end) continue;
+    self[node[m]] += ns[m];
+    for (let i = node[m]; i && !to[i]; i = parent[i]) to[i] = 1;
+  }
+  let made = 1;
+  for (let i = 1; i < n; i++) if (to[i]) to[i] = made++;
+  const up = new Int32Array(made), named = new Int32Array(made), own = new Float64Array(made);
+  named[0] = name[0];
+  for (let i = 1; i < n; i++) {
+    const k = to[i];
+    if (!k) continue;
+    up[k] = to[parent[i]];
+    named[k] = name[i];
+    own[k] = self[i];
+  }
+  file = arrange(made, up, named, own);
 }
 
 function pickTime(span, push) {
