@@ -1191,8 +1191,9 @@ function cutTime() {
   file = arrange(made, up, named, own);
 }
 
+const unlessAll = span => span && (span[0] > 0 || span[1] < head.steps) ? span : null;
 function pickTime(span, push) {
-  S.span = span[0] > 0 || span[1] < head.steps ? span : null;
+  S.span = unlessAll(span);
   dragged = null;
   save(push);
   drawTime();
@@ -1203,7 +1204,10 @@ function pickTime(span, push) {
   });
 }
 function wholeTime() {
-  S.span = null;
+  if (S.span) {
+    S.span = null;
+    save(true);
+  }
   cutTime();
   refilter();
 }
@@ -1213,10 +1217,11 @@ function saveTime(h) {
   if (S.times) h.set('times', S.times);
 }
 function restoreTime(text) {
-  const [from, to] = text('span').split('-').map(s => Math.round(s / stepS()));
+  const [, from, to] = (/^([\d.]+)-([\d.]+)$/.exec(text('span')) || []).map(s => Math.round(s / stepS()));
   S.times = ['heat', 'hidden'].includes(text('times')) ? text('times') : '';
   S.span = moments && from >= 0 && from < to && from < head.steps ? [from, Math.min(to, head.steps)] : null;
   if (text('span') && !S.span) note = UNKNOWN + text('span') + ' s';
+  S.span = unlessAll(S.span);
   strip.hidden = !moments || S.times === 'hidden';
   cutTime();
 }
