@@ -56,8 +56,8 @@
  *                 same caller *name*, anywhere in the tree; 0 for one not in the list, followed by
  *                 the index of the name. The root counts as the name after the last
  *
- *     times    only if the header has "steps", a number, and "step_ns", how long one is; the first begins at "start_ms".
- *              When samples were taken, three lists of the nodes with own time, in pre-order:
+ *     times    only if the header has "steps", a number, and "step_ns", how long one is; the first begins at
+ *              "start_ms". When samples were taken, three lists of the nodes with own time, in pre-order:
  *       count     twice the number of the node's steps with time, and 1 more when part of its time has none
  *       step      those steps: the first, then how many later than the one before
  *       weight    if the node has steps: of its time without one, if any, and of each step. Its own time is shared out
