@@ -1155,7 +1155,7 @@ function drawTimeBar(shade, heat) {
       return entry;
     });
   const kept = timeBar.contains(focused);
-  timeBar.replaceChildren(button('h', 'Time: ' + (heat ? 'heat map' : 'strip')), ...legend, make('small', timelessText()));
+  timeBar.replaceChildren(button('q', 'Time: ' + (heat ? 'heat map' : 'strip')), ...legend, make('small', timelessText()));
   if (kept) timeBar.firstChild.focus();
   band.setAttribute('aria-label', (heat ? 'Heat map of CPU over time' : 'CPU over time') + ', ' +
     (span ? 'picked ' + spanWords(span) : 'all ' + spanWords([0, head.steps]) + ' shown') +
@@ -1584,7 +1584,7 @@ const KEYS = {
   r: ['Collapse direct recursion', () => flag('recursion'), 2],
   m: ['Collapse to modules', () => flag('modules'), 2],
   z: ['Pick a span of time: arrows move it, with Shift its end, Escape shows all', focusTime, 2],
-  h: ['Strip of time, heat map or neither', nextTime, 2],
+  q: ['Strip of time, heat map or neither', nextTime, 2],
   k: ['Kernel frames on or off', () => toggle(S.kind, kindNumber('kernel'))],
   n: ['Native frames on or off', () => toggle(S.kind, kindNumber('native'))],
   a: ['Time not seen on or off', () => toggle(S.kind, head.unseen)],

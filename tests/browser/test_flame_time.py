@@ -95,17 +95,17 @@ def test_a_span_is_picked_and_moved_by_keys_alone(timed):
     assert "nothing was seen" in timed.status()[1]
     timed.key("Escape")
     assert timed.hash() == "" and timed.js("document.activeElement.id") == "band"
-    timed.key("h")
+    timed.key("q")
     for key, span in (("ArrowRight", "0-1"), ("ArrowDown", "0.02-1.02"), ("ArrowRight", "1.02-2.02")):
         timed.key(key)
         assert timed.hash() == f"#span={span}&times=heat"
     timed.key("u")
     assert timed.hash() == "#times=heat"
-    timed.key("h")
+    timed.key("q")
     assert timed.hash() == "#times=hidden" and not timed.js("document.getElementById('time').checkVisibility()")
-    timed.key("h")
+    timed.key("q")
     assert timed.hash() == "" and timed.js("document.getElementById('time').checkVisibility()")
-    assert timed.js("[...document.querySelectorAll('#help dt')].map(e => e.textContent)").count("h") == 1
+    assert timed.js("[...document.querySelectorAll('#help dt')].map(e => e.textContent)").count("q") == 1
 
 
 def test_a_heat_map_picks_from_cell_to_cell(timed):
@@ -129,7 +129,7 @@ def test_what_is_saved_is_of_the_span_and_says_so(timed):
 def test_a_page_without_moments_has_no_strip(view, page_of):
     view.open(page_of(Description().process("p").stack(1, "main")))
     assert not view.js("document.getElementById('time').checkVisibility()")
-    view.key("h")
+    view.key("q")
     assert "not known" in view.status()[1] and view.hash() == ""
 
 
