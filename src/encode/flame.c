@@ -321,6 +321,9 @@ static void put_compared(struct page *page, const struct flame *f)
     page_markup(page, "), relative to equal totals: "
                       "<b>&#8722; blue</b> takes a smaller share than before, "
                       "<b>+ orange</b> a larger one.</p>\n");
+    if (!value_is_other(f->p)) {
+        changes_put(page, &f->changes, &f->tally);
+    }
 }
 
 static void put_header(struct page *page, const struct flame *f)
@@ -700,10 +703,20 @@ bool flame_write(struct profile *p, struct sink *out, struct err *err)
     return ok;
 }
 
-bool flame_write_diff(struct profile *p, struct profile *base, struct sink *out, struct err *err)
+static void say_total(struct buf *words, const char *when, const struct profile_totals *sum)
+{
+    buf_printf(words, "%s: %.3g s of CPU time, %llu samples\n", when, (double)sum->cpu_ns / 1e9, (unsigned long long)sum->count);
+}
+
+bool flame_write_diff(struct profile *p, struct profile *base, struct sink *out, struct buf *words, struct err *err)
 {
     struct flame f = {.p = p, .base = base};
     bool ok = flame_prepare(&f, err) && put_page(&f, NULL, out, err);
+    if (ok && words != NULL && !value_is_other(p)) {
+        say_total(words, "before", &f.base_sum);
+        say_total(words, "now", &f.sum);
+        changes_write(&f.changes, &f.tally, words);
+    }
     flame_release(&f);
     return ok;
 }

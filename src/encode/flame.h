@@ -66,6 +66,7 @@
 #define ENCODE_FLAME_H
 
 #include "base/iface.h"
+#include "base/str.h"
 #include "profile/profile.h"
 
 enum {
@@ -81,6 +82,8 @@ enum {
 };
 
 bool flame_write(struct profile *p, struct sink *out, struct err *err);
-bool flame_write_diff(struct profile *p, struct profile *base, struct sink *out, struct err *err);
+
+/* `words`, if not null, receives what grew and shrank as lines of text (changes.h). */
+bool flame_write_diff(struct profile *p, struct profile *base, struct sink *out, struct buf *words, struct err *err);
 
 #endif

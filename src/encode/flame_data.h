@@ -24,7 +24,8 @@ struct flame_line {
 };
 
 struct flame_entry {
-    uint64_t self_ns, total_ns; /* first fold only */
+    uint64_t self_ns, total_ns; /* first fold only, … */
+    uint64_t was_self_ns;       /* … and of a comparison the second */
     uint32_t name;     /* string id */
     uint32_t other;    /* the next entry with the same name and another kind, 0 none */
     uint32_t place;    /* string id of its file or library, 0 unknown or several */
@@ -53,6 +54,10 @@ struct flame_tally {
 bool flame_tally_init(struct flame_tally *tally, struct profile *p, struct fold *fold,
                       struct fold *base, struct err *err);
 void flame_tally_release(struct flame_tally *tally);
+
+/* What of fold `which` is time of the chosen entries' own: per entry the sum of it and of all below it (recursion counted
+ * once) is added to `sums`. Both arrays are as long as the entries. */
+bool flame_tally_part(struct flame_tally *tally, size_t which, const uint8_t *chosen, uint64_t *sums, struct err *err);
 
 /* Remembers in which file or library names of this kind live; two answers make none. */
 void flame_tally_place(struct flame_tally *tally, uint32_t name, enum frame_kind kind,
