@@ -4,6 +4,7 @@
 #include "cli/render.h"
 
 #include "cli/say.h"
+#include "cli/sources.h"
 #include "encode/encode.h"
 #include "encode/flame.h"
 #include "encode/value.h"
@@ -30,6 +31,9 @@ static const struct encoder *choose_encoder(const struct request *request, struc
     }
     if (encoder && request->diff_base && strcmp(encoder->name, "html") != 0) {
         err_set(err, ERR_USAGE, 0, "--diff makes a flame graph; give -o NAME.html");
+        encoder = NULL;
+    } else if (encoder && request->sources && !encoder->is_page) {
+        err_set(err, ERR_USAGE, 0, "--sources is for flame graphs; give -o NAME.html");
         encoder = NULL;
     }
     return encoder;
@@ -71,12 +75,18 @@ static bool load_all(struct profile *p, char *const *paths, size_t count, const 
 static bool save(const struct request *request, const struct encoder *encoder, struct profile *p,
                  struct profile *base, struct buf *words, struct err *err)
 {
-    const struct encode_rules rules = {.lines = request->settings.output.col_lines};
+    struct encode_rules rules = {.lines = request->settings.output.col_lines};
     struct file_writer writer;
+    struct sources sources;
+    if (request->sources && !sources_open(&sources, request->sources, err))
+        return false;
+    rules.sources = request->sources ? &sources.reader : NULL;
     if (!file_create_named(&writer, request->render_output, err))
         return false;
     struct sink sink = file_sink(&writer);
-    bool ok = base ? flame_write_diff(p, base, &sink, words, err) : encoder->write(p, &rules, &sink, err);
+    bool ok = base ? flame_write_diff(p, base, &rules, &sink, words, err) : encoder->write(p, &rules, &sink, err);
+    if (request->sources)
+        sources_close(&sources);
     if (!ok) {
         file_abandon(&writer);
         return false;

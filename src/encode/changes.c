@@ -304,10 +304,11 @@ static void keep(struct changes *c, const struct comparison *of)
         c->all[r->entry] = r->all;
         if (r->own != 0 || (r->all != 0 && r->all_bound > 0)) {
             add_change(c, of, r);
+        } else if (r->all != 0) {
+            c->callers++;
         }
     }
     c->tested = of->count;
-    c->marked = c->list.len;
     if (c->list.len > 0) {
         qsort(c->list.at, c->list.len, sizeof *c->list.at, by_difference);
     }

@@ -49,7 +49,7 @@ struct changes {
     bool is_told;
     double samples[2];    /* now, before */
     size_t tested;        /* functions */
-    size_t marked;        /* of these by their own samples or with callees, callers of such ones not counted */
+    size_t callers;       /* of these marked because of what they call, and hence not in the list */
     int8_t *own, *all;    /* by entry: -1 shrank, 1 grew, 0 within chance; with callees */
     VEC(struct change) list; /* the largest difference first */
 };

@@ -57,9 +57,13 @@ static void conclude(const struct changes *c, size_t shown, char *out, size_t by
         snprintf(out, bytes, "Too few samples to tell changes from chance.");
         return;
     }
-    size_t others = c->tested - c->marked;
+    size_t others = c->tested - c->list.len - c->callers;
     int len = c->list.len > shown ? snprintf(out, bytes, "%zu more changed. ", c->list.len - shown) : 0;
-    snprintf(out + len, bytes - (size_t)len, "%zu %sfunction%s within chance.", others, c->marked > 0 ? "other " : "",
+    if (c->callers > 0) {
+        len += snprintf(out + len, bytes - (size_t)len, "Through these, %zu caller%s changed. ", c->callers,
+                        c->callers == 1 ? "" : "s");
+    }
+    snprintf(out + len, bytes - (size_t)len, "%zu %sfunction%s within chance.", others, c->list.len > 0 ? "other " : "",
              others == 1 ? " is" : "s are");
 }
 

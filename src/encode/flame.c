@@ -10,6 +10,7 @@
 #include "base/time.h"
 #include "base/version.h"
 #include "encode/flame_block.h"
+#include "encode/flame_sources.h"
 #include "encode/flame_types.h"
 #include "encode/value.h"
 #include "encode/encode.h"
@@ -658,7 +659,8 @@ static bool put_types(struct page *page, struct flame_types *types, struct str f
 
 /* The whole. */
 
-static bool put_page(struct flame *f, struct flame_types *types, struct sink *out, struct err *err)
+static bool put_page(struct flame *f, struct flame_types *types, const struct encode_rules *rules, struct sink *out,
+                     struct err *err)
 {
     struct page page;
     page_begin(&page, out, err);
@@ -678,6 +680,9 @@ static bool put_page(struct flame *f, struct flame_types *types, struct sink *ou
     page_markup(&page, closing_markup);
     bool ok = flame_put_block(&page, f, 0);
     put_script(&page);
+    if (ok && rules != NULL && rules->sources != NULL) {
+        ok = flame_put_sources(&page, &f->tally, f->p, rules->sources);
+    }
     if (ok && types != NULL) {
         char first[FLAME_TYPE_LABEL_MAX] = "";
         struct str name = value_name(f->p);
@@ -691,16 +696,21 @@ static bool put_page(struct flame *f, struct flame_types *types, struct sink *ou
     return page_end(&page) && ok;
 }
 
-bool flame_write(struct profile *p, struct sink *out, struct err *err)
+static bool write_page(struct profile *p, const struct encode_rules *rules, struct sink *out, struct err *err)
 {
     struct flame_types types;
     flame_types_init(&types, p);
     bool is_of_cpu = p->samples.len > 1 || p->occurrences.len == 0 || p->waits.len > 0;
     struct flame f = {.p = !is_of_cpu && flame_types_next(&types) && types.why.kind == ERR_NONE ? &types.view : p};
-    bool ok = flame_prepare(&f, err) && put_page(&f, &types, out, err);
+    bool ok = flame_prepare(&f, err) && put_page(&f, &types, rules, out, err);
     flame_release(&f);
     flame_types_release(&types);
     return ok;
+}
+
+bool flame_write(struct profile *p, struct sink *out, struct err *err)
+{
+    return write_page(p, NULL, out, err);
 }
 
 static void say_total(struct buf *words, const char *when, const struct profile_totals *sum)
@@ -708,10 +718,11 @@ static void say_total(struct buf *words, const char *when, const struct profile_
     buf_printf(words, "%s: %.3g s of CPU time, %llu samples\n", when, (double)sum->cpu_ns / 1e9, (unsigned long long)sum->count);
 }
 
-bool flame_write_diff(struct profile *p, struct profile *base, struct sink *out, struct buf *words, struct err *err)
+bool flame_write_diff(struct profile *p, struct profile *base, const struct encode_rules *rules, struct sink *out,
+                      struct buf *words, struct err *err)
 {
     struct flame f = {.p = p, .base = base};
-    bool ok = flame_prepare(&f, err) && put_page(&f, NULL, out, err);
+    bool ok = flame_prepare(&f, err) && put_page(&f, NULL, rules, out, err);
     if (ok && words != NULL && !value_is_other(p)) {
         say_total(words, "before", &f.base_sum);
         say_total(words, "now", &f.sum);
@@ -723,8 +734,7 @@ bool flame_write_diff(struct profile *p, struct profile *base, struct sink *out,
 
 static bool write_row(struct profile *p, const struct encode_rules *rules, struct sink *out, struct err *err)
 {
-    (void)rules;
-    return flame_write(p, out, err);
+    return write_page(p, rules, out, err);
 }
 
 const struct encoder encoder_html = {

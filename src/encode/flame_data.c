@@ -427,6 +427,19 @@ static void pack_front_coded(struct packer *k, struct str before, struct str tex
     pack_bytes(k, text.ptr + shared, text.len - shared);
 }
 
+bool flame_data_pack(struct page *page, struct str bytes)
+{
+    struct packer *k = malloc(sizeof *k);
+    if (k == NULL || !packer_begin(k, page)) {
+        free(k);
+        return no_memory(page->err);
+    }
+    pack_bytes(k, bytes.ptr, bytes.len);
+    bool ok = packer_end(k);
+    free(k);
+    return ok;
+}
+
 /* Names and places. */
 
 struct sorted {

@@ -66,6 +66,9 @@ void flame_tally_place(struct flame_tally *tally, uint32_t name, enum frame_kind
 /* Finds out which lines functions of `p`, whose fold is the first, executed. */
 bool flame_tally_lines(struct flame_tally *tally, const struct profile *p, struct err *err);
 
+/* Bytes as a block: deflated, as base64 lines. */
+bool flame_data_pack(struct page *page, struct str bytes);
+
 /* The whole block as base64 lines. */
 bool flame_data_write(struct flame_tally *tally, struct str header, uint64_t unit_ns, bool exact,
                       struct page *page);
