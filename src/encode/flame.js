@@ -1271,10 +1271,10 @@ const KEYS = {
   Enter: ['Zoom to this frame', () => target() && zoomTo(target().part, target().i), 1],
   Escape: ['Leave the zoom (also 0)', leave],
   Backspace: ['One caller up', () => zoomTo(parts[0], parts[0].tree.parent[parts[0].zoom])],
-  h: ['Lines of this function, with their text where the page has it', showLines, 1],
   w: ['Sandwich: callers and callees of this function', () => setView('sandwich', targetName()), 1],
   f: ['Only stacks with this function', () => onFunction(name => { S.focus = name; refilter(); }), 1],
   x: ['Hide stacks with this function', () => onFunction(name => toggle(S.hide, name)), 1],
+  h: ['Lines of this function', showLines, 1],
   y: ['Copy this stack as a collapsed line', copyStack, 1],
   o: ['Copy this name', () => onFunction(name => copy(name, name)), 1],
   g: ['Graph: callers above, callees below', () => setView('graph')],
@@ -1548,12 +1548,13 @@ canvas.addEventListener('click', event => {
   zoomTo(at.part, at.i);
 });
 canvas.addEventListener('contextmenu', event => {
-  const at = event.button === 2 ? nodeAt(event) : selected;
+  const keyed = event.button !== 2 && event.pointerType !== 'touch'; /* a long press has no button */
+  const at = keyed ? selected : nodeAt(event);
   if (!at) return;
   event.preventDefault();
   selected = at;
   hovered = null;
-  const box = canvas.getBoundingClientRect(), keyed = event.button !== 2;
+  const box = canvas.getBoundingClientRect();
   const y = box.top + (rowOf(at.part, at.part.tree.depth[at.i]) + 1) * rowHeight - scroll.scrollTop;
   popup(1, keyed ? box.left + 20 : event.clientX, keyed ? y : event.clientY, canvas);
   redraw();
