@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-enum { SAID_MAX_BYTES = 400, NAMES_SAID = 5 };
+enum { SAID_MAX_BYTES = 500, NAMES_SAID = 5 };
 
 static bool is_source(struct str name)
 {
@@ -45,7 +45,7 @@ static bool read_source(void *context, struct str name, struct buf *out)
     }
     if (s->missing_count++ < NAMES_SAID) {
         buf_text(&s->missing, s->missing.len > 0 ? ", " : "");
-        buf_str(&s->missing, str_sub(name, 0, SAID_MAX_BYTES / NAMES_SAID));
+        buf_str(&s->missing, str_sub(name, 0, 80));
     }
     return false;
 }
@@ -71,9 +71,11 @@ bool sources_open(struct sources *s, const char *dir, struct err *err)
 
 void sources_close(struct sources *s)
 {
+    if (s->missing_count > NAMES_SAID)
+        buf_text(&s->missing, " ...");
     if (s->missing_count > 0)
-        say("warning: no text of lines from %zu files that are not below %.200s: %.*s%s", s->missing_count,
-            s->dir[0] ? s->dir : "/", (int)s->missing.len, s->missing.ptr, s->missing_count > NAMES_SAID ? " ..." : "");
+        say("warning: no text of lines from %zu files that are not below %.200s: %.*s", s->missing_count,
+            s->dir[0] ? s->dir : "/", (int)s->missing.len, s->missing.ptr);
     if (s->root >= 0)
         proc_close(s->root);
     buf_release(&s->missing);

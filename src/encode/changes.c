@@ -176,7 +176,8 @@ static void find_scale(struct comparison *c, double *room)
 /* In deviations, above 0 when it grew; 0 when there are too few samples to tell. */
 static double test_own(const struct comparison *c, const struct row *r)
 {
-    double now = c->fit_n[NOW] - (r->fits ? r->own_n[NOW] : 0), before = c->fit_n[BEFORE] - (r->fits ? r->own_n[BEFORE] : 0);
+    double now = c->fit_n[NOW] - (r->fits ? r->own_n[NOW] : 0);
+    double before = c->fit_n[BEFORE] - (r->fits ? r->own_n[BEFORE] : 0);
     if (now <= 0 || before <= 0) {
         return 0;
     }
@@ -248,7 +249,8 @@ static double variance_all(const struct comparison *c, const struct row *r)
 {
     double sum = 0, a = c->fit_n[BEFORE] > 0 ? r->all_n[BEFORE] / c->fit_n[BEFORE] : 0;
     for (size_t k = 0; k < 2; k++) {
-        double part = (r->all_n[k] - r->fit_n[k]) + r->fit_n[k] * (1 - a) * (1 - a) + (c->fit_n[k] - r->fit_n[k]) * a * a;
+        double part = (r->all_n[k] - r->fit_n[k]) + r->fit_n[k] * (1 - a) * (1 - a);
+        part += (c->fit_n[k] - r->fit_n[k]) * a * a;
         sum += k == BEFORE ? part * c->scale * c->scale : part;
     }
     return sum * c->vary[false];

@@ -22,8 +22,8 @@
  * Samples are those that were taken; time that was only accounted, like "[lost]", is none. Of profiles of other
  * values than time, and of those without CHANGES_SAMPLES_LEAST samples, nothing is told.
  *
- * Power: of 20,000 samples each, a function of half the time is marked in 9 of 10 cases when it takes 8 % more, one of a
- * tenth when it takes 17 % more; tests/bench/diff_noise.py measures it.
+ * Power: of 20,000 samples each, a function of half the time is marked in 9 of 10 cases when it takes 8 % more, one of
+ * a tenth when it takes 17 % more; tests/bench/diff_noise.py measures it.
  *
  *     struct changes c;
  *     bool ok = changes_find(&c, &f->tally, f->p, f->base, err);

@@ -715,7 +715,8 @@ bool flame_write(struct profile *p, struct sink *out, struct err *err)
 
 static void say_total(struct buf *words, const char *when, const struct profile_totals *sum)
 {
-    buf_printf(words, "%s: %.3g s of CPU time, %llu samples\n", when, (double)sum->cpu_ns / 1e9, (unsigned long long)sum->count);
+    buf_printf(words, "%s: %.3g s of CPU time, %llu samples\n", when, (double)sum->cpu_ns / 1e9,
+               (unsigned long long)sum->count);
 }
 
 bool flame_write_diff(struct profile *p, struct profile *base, const struct encode_rules *rules, struct sink *out,

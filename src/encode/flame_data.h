@@ -55,8 +55,8 @@ bool flame_tally_init(struct flame_tally *tally, struct profile *p, struct fold 
                       struct fold *base, struct err *err);
 void flame_tally_release(struct flame_tally *tally);
 
-/* What of fold `which` is time of the chosen entries' own: per entry the sum of it and of all below it (recursion counted
- * once) is added to `sums`. Both arrays are as long as the entries. */
+/* What of fold `which` is time of the chosen entries' own: per entry the sum of it and of all below it (recursion
+ * counted once) is added to `sums`. Both arrays are as long as the entries. */
 bool flame_tally_part(struct flame_tally *tally, size_t which, const uint8_t *chosen, uint64_t *sums, struct err *err);
 
 /* Remembers in which file or library names of this kind live; two answers make none. */

@@ -28,9 +28,8 @@ struct collector {
 static struct str file_in(struct str name)
 {
     size_t open = str_find_last(name, '(');
-    struct str rest = str_sub(name, open + 1, name.len);
-    size_t end = str_find(rest, ' ') < rest.len ? str_find(rest, ' ') : str_find(rest, ')');
-    return open < name.len && str_ends(name, STR(")")) ? str_sub(rest, 0, end) : STR("");
+    size_t end = str_ends(name, STR("])")) ? str_find_last(name, '[') - 1 : name.len - 1;
+    return open < name.len && end > open && str_ends(name, STR(")")) ? str_sub(name, open + 1, end) : STR("");
 }
 
 static int by_weight(const void *left, const void *right, void *context)
@@ -125,7 +124,8 @@ static void add_function(struct collector *c, const struct wanted *w)
     buf_release(&file);
 }
 
-bool flame_put_sources(struct page *page, struct flame_tally *tally, struct profile *p, const struct source_reader *reader)
+bool flame_put_sources(struct page *page, struct flame_tally *tally, struct profile *p,
+                       const struct source_reader *reader)
 {
     struct collector c = {.tally = tally, .reader = reader};
     buf_init(&c.json, BLOCK_MAX_BYTES);

@@ -24,6 +24,7 @@ struct source_reader {
     bool (*read)(void *context, struct str name, struct buf *out);
 };
 
-bool flame_put_sources(struct page *page, struct flame_tally *tally, struct profile *p, const struct source_reader *reader);
+bool flame_put_sources(struct page *page, struct flame_tally *tally, struct profile *p,
+                       const struct source_reader *reader);
 
 #endif

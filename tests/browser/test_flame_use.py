@@ -1034,7 +1034,7 @@ def test_a_link_keeps_the_order_of_the_table(graph, look):
     assert "sort=total-" in graph.hash()
     other = look()
     other.open(graph.js("location.href"), drawn=False)
-    other.until("document.querySelector('#list table')")
+    other.until("document.querySelector('#list table') !== null")
     assert other.js("document.querySelector('#list [aria-sort=ascending]').textContent") == "With callees"
 
 
