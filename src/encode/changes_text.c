@@ -25,7 +25,8 @@ static void figures(const struct change *change, char *out, size_t bytes)
         snprintf(ratio, sizeof ratio, change->ratio > 0 ? "\xc3\x97 %.2f" : "gone", change->ratio);
     }
     snprintf(out, bytes, "%.1f %% \xe2\x86\x92 %.1f %% (%s%.1f points, \xc2\xb1 %.1f; %s)", 100 * change->was,
-             100 * change->now, points < 0 ? "\xe2\x88\x92" : "+", points < 0 ? -points : points, 100 * change->bound, ratio);
+             100 * change->now, points < 0 ? "\xe2\x88\x92" : "+", points < 0 ? -points : points,
+             100 * change->bound, ratio);
 }
 
 static struct str name_of(const struct flame_tally *tally, uint32_t entry)

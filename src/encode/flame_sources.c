@@ -27,9 +27,10 @@ struct collector {
 /* Where the profile does not know it: "main (a.py)", "main (a.py [app==1.2])". */
 static struct str file_in(struct str name)
 {
-    size_t open = str_find_last(name, '(');
-    size_t end = str_ends(name, STR("])")) ? str_find_last(name, '[') - 1 : name.len - 1;
-    return open < name.len && end > open && str_ends(name, STR(")")) ? str_sub(name, open + 1, end) : STR("");
+    size_t open = str_find_last(name, '('), last = str_find_last(name, '[');
+    size_t end = str_ends(name, STR("])")) && last > 0 && last < name.len ? last - 1 : name.len - 1;
+    bool has = open < name.len && end > open && str_ends(name, STR(")"));
+    return has ? str_sub(name, open + 1, end - open - 1) : STR("");
 }
 
 static int by_weight(const void *left, const void *right, void *context)
