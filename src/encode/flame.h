@@ -77,7 +77,9 @@
 #ifndef ENCODE_FLAME_H
 #define ENCODE_FLAME_H
 
+#include "base/encode_rules.h"
 #include "base/iface.h"
+#include "base/str.h"
 #include "profile/profile.h"
 
 enum {
@@ -95,6 +97,10 @@ enum {
 };
 
 bool flame_write(struct profile *p, struct sink *out, struct err *err);
-bool flame_write_diff(struct profile *p, struct profile *base, struct sink *out, struct err *err);
+
+/* `words`, if not null, receives what grew and shrank as lines of text (changes.h). Of `rules` the reader of sources is
+ * looked at; it may be null. */
+bool flame_write_diff(struct profile *p, struct profile *base, const struct encode_rules *rules, struct sink *out,
+                      struct buf *words, struct err *err);
 
 #endif

@@ -22,16 +22,16 @@ function make(tag, text, on, attributes) {
 /* ---- Theme: follows the system until switched. */
 const root = document.documentElement, systemDark = matchMedia('(prefers-color-scheme: dark)');
 const forced = matchMedia('(forced-colors: active)'), coarse = matchMedia('(pointer: coarse)');
-let dark = systemDark.matches, themeSet = false;
+let dark = systemDark.matches, themeSet = false, chosenDark;
 try { /* some browsers refuse storage to local files */
   const kept = localStorage.getItem('pillion-theme');
-  if (kept) { dark = kept === 'dark'; themeSet = true; }
+  if (kept) { chosenDark = dark = kept === 'dark'; themeSet = true; }
 } catch (e) { /* then the system decides */ }
 function applyTheme() {
   if (themeSet) root.dataset.theme = dark ? 'dark' : 'light';
 }
 function switchTheme() {
-  dark = !dark;
+  chosenDark = dark = !dark;
   themeSet = true;
   try { localStorage.setItem('pillion-theme', dark ? 'dark' : 'light'); } catch (e) { /* for this visit only */ }
   applyTheme();
@@ -39,6 +39,11 @@ function switchTheme() {
 }
 applyTheme();
 if (!canvas) return; /* an empty profile has no graph */
+const sheet = new CSSStyleSheet();
+sheet.replaceSync(String.raw`
+/* flame_tool.css */
+`);
+document.adoptedStyleSheets = [sheet];
 /* ---- Data: see flame.h for the format. */
 const CALLEES_MAX = 127;
 /* Characters that are invisible or reorder others are shown as escapes, as the tables do. */
@@ -48,8 +53,8 @@ const show = text => text.replace(UNSEEN, c => {
   return c < '\x80' || c <= '\x9f' ? '\\x' + hex.padStart(2, '0') : '\\u' + hex.padStart(4, '0');
 });
 /* By name: linesOf its first line (0: unknown), then each heavy line with its share; moduleName that of its module;
-   formsOf ever shorter forms; of a process keyOf what it is called in links, joinedAs the box of all of that name. */
-let head, names, kinds, places, placeOf, file, linesOf, moduleName, formsOf, keyOf, joinedAs;
+   formsOf ever shorter forms; judged in a comparison [own, with callees]: 1 grew, -1 shrank, 0 within chance; of a process keyOf what it is called in links, joinedAs the box of all of that name. */
+let head, names, kinds, places, placeOf, file, linesOf, moduleName, formsOf, keyOf, joinedAs, judged;
 let moments, whole; /* when, or null; `file` is what is left of the whole in the picked span of time */
 
 function decode(bytes) {
@@ -96,6 +101,7 @@ function decode(bytes) {
     const lines = linesOf[names.length - 1] = [number()];
     for (let n = number(); n > 0; n--) lines.push([number(), number() / 1000]);
   });
+  noteChanges();
   names.push('all');
   kinds.push(PROCESS);
   placeOf.push(0);
@@ -164,6 +170,14 @@ function decode(bytes) {
   }
   if (at !== bytes.length) throw new Error('the data is cut or damaged');
 }
+
+/* Which functions of a comparison differ by more than chance: judged before the page was made. */
+function noteChanges() {
+  const key = (name, kind) => kind + ' ' + name;
+  const found = new Map((head.changed || []).map(([name, kind, ...signs]) => [key(show(name), kind), signs]));
+  judged = head.changed ? names.map((name, x) => kinds[x] < PROCESS && (found.get(key(name, kinds[x])) || [0, 0])) : [];
+}
+const isWithin = x => judged[x] && !judged[x][0] && !judged[x][1];
 
 /* ---- Trees. Nodes are numbers in pre-order, 0 is the root. Per node: name, parent, own time `self`, `total`, `left`
    edge in nanoseconds, `depth`, `end` of its subtree; in a comparison `before` and `wasTotal`, the other profile's part
@@ -392,7 +406,7 @@ function childrenOf(t, i) {
 /* ---- What is shown. The hash of the address holds all of it by names, so that a link works in another profile too. */
 const COLOURS = ['kind', 'module', 'own time'], SETS = ['kind', 'hide', 'proc', 'thread', 'box'];
 const FLAGS = ['regex', 'flip', 'recursion', 'modules', 'apart'];
-const S = {view: 'graph', name: '', flip: false, colour: 0, query: '', regex: false, focus: '', recursion: false,
+const S = {view: 'graph', name: '', lines: '', flip: false, colour: 0, query: '', regex: false, focus: '', recursion: false,
   modules: false, apart: false, span: null, times: '', kind: new Set(), hide: new Set(), proc: new Set(),
   thread: new Set(), box: new Set()};
 let base, parts = []; /* the tree after filtering; what is drawn of it: one part, or callees and callers */
@@ -658,12 +672,16 @@ function setType(option) {
   restore(save(true));
 }
 
+/* What the table is sorted by: a key of its columns, "-" behind it when turned round. */
+const sorting = () => sortBy + (sortUp ? '-' : ''), sortedFirst = () => file.before ? 'self2' : 'self';
+
 function save(push) {
   const h = new URLSearchParams(), t = parts[0].tree;
   if (types && types.selectedIndex) h.set('type', typeName());
   if (S.view !== 'graph') h.set('v', S.view);
   if (S.view === 'sandwich') h.set('n', S.name);
-  for (const key of ['query', 'colour', 'focus']) if (S[key]) h.set(key, S[key]);
+  for (const key of ['query', 'colour', 'focus', 'lines']) if (S[key]) h.set(key, S[key]);
+  if (sorting() !== sortedFirst()) h.set('sort', sorting());
   for (const key of FLAGS) if (S[key]) h.set(key, 1);
   for (const set of SETS) for (const value of S[set]) h.append(set, set === 'kind' ? head.kinds[value][0] : value);
   saveTime(h);
@@ -694,12 +712,15 @@ async function restore(address = location.hash) {
   S.name = text('n');
   S.query = query.value = text('query');
   S.focus = text('focus');
+  S.lines = text('lines');
+  sortUp = text('sort').endsWith('-');
+  sortBy = (text('sort') || sortedFirst()).replace('-', '');
   S.colour = +text('colour') % COLOURS.length || 0;
   for (const key of FLAGS) S[key] = text(key) === '1';
   for (const set of SETS) S[set] = new Set(h.getAll(set));
   S.kind = new Set([...S.kind].map(kindNumber).filter(k => k >= 0));
   note = type && type !== typeName() ? UNKNOWN + type : '';
-  for (const name of [S.focus, S.name]) if (name && !names.includes(name)) note = UNKNOWN + name;
+  for (const name of [S.focus, S.name, S.lines]) if (name && !names.includes(name)) note = UNKNOWN + name;
   note = damage || note;
   restoreTime(text);
   rebuild(h.getAll('z'));
@@ -733,7 +754,7 @@ function hue(h) {
 const kindColour = k => head.kinds[k] ? head.kinds[k][dark ? 3 : 2] : T.top;
 
 function recolour() {
-  if (!themeSet) dark = systemDark.matches;
+  dark = !printing && (themeSet ? chosenDark : systemDark.matches);
   const style = getComputedStyle(canvas);
   bg = rgb(style.backgroundColor);
   fg = rgb(style.color);
@@ -756,7 +777,7 @@ function recolour() {
 function colourOf(t, i) {
   if (!t.wasTotal || S.colour || kinds[t.name[i]] >= PROCESS) return tint[t.name[i]];
   const change = t.total[i] ? 1 - 2 * t.wasTotal[i] / t.total[i] : 0;
-  return mix(T.same, change > 0 ? T.more : T.less, Math.sqrt(Math.abs(change)));
+  return mix(T.same, change > 0 ? T.more : T.less, isWithin(t.name[i]) ? Math.sqrt(Math.abs(change)) / 5 : Math.max(judged[t.name[i]] ? .3 : 0, Math.sqrt(Math.abs(change))));
 }
 
 /* ---- Drawing. The canvas has the size of the window onto the graph; per row and pixel at most one box is looked at,
@@ -858,7 +879,7 @@ function measure() {
 function layout() {
   const rows = (file.deepest + 2) * rowHeight;
   const room = innerHeight - (scroll.hidden ? list : scroll).offsetTop - status.offsetHeight - 8;
-  scroll.style.height = Math.min(Math.max(innerHeight / 2, room), rows) + 'px';
+  scroll.style.height = printing ? Math.min(rowCount() * rowHeight, PAPER_MOST) + 'px' : Math.min(Math.max(innerHeight / 2, room), rows) + 'px';
   list.style.height = Math.max(innerHeight / 2, room) + 'px';
 }
 
@@ -921,7 +942,7 @@ const ink = () => forced.matches ? fg : dark ? 0xf4f4f4 : 0x111111;
 
 /* A comparison's labels begin with a sign, as colour must not be the only carrier. */
 function labelOf(t, i, width) {
-  const more = t.wasTotal && kinds[t.name[i]] < PROCESS ? t.total[i] - 2 * t.wasTotal[i] : 0;
+  const more = t.wasTotal && kinds[t.name[i]] < PROCESS && !isWithin(t.name[i]) ? t.total[i] - 2 * t.wasTotal[i] : 0;
   const sign = more > 0 ? '+ ' : more < 0 ? '\u2212 ' : '';
   const text = fit(t.name[i], Math.floor(width / charWidth) - sign.length);
   return text && sign + text;
@@ -973,6 +994,13 @@ function time(ns) {
 const percent = share => (100 * (share || 0)).toFixed(1) + ' %';
 const points = share => (Math.abs(share) < .0005 ? '' : share < 0 ? '\u2212' : '+') + Math.abs(100 * share).toFixed(1);
 
+/* A share of few samples is told with its \u00b1, as in the summary: 95 of 100 such intervals hold the true share. */
+const samples = () => head.hz && !head.value && !file.before ? file.total[0] / head.unit_ns : 0;
+function margin(share) {
+  const n = samples(), points = n && 196 * Math.sqrt(share * (1 - share) / n);
+  return points >= share * 10 && points >= .05 ? ' \u00b1 ' + points.toFixed(1) : '';
+}
+
 function describe({part, i}) {
   const t = part.tree, x = t.name[i], z = part.zoom, all = file.total[0];
   const facts = [kindName(x)];
@@ -980,8 +1008,9 @@ function describe({part, i}) {
   if (t.wasTotal) {
     const [was, now, change] = threeShares(t.total[i], t.wasTotal[i]);
     facts.push(percent(was) + ' before, ' + percent(now) + ' now (' + points(change) + ' points)');
+    if (judged[x]) facts.push(isWithin(x) ? 'within chance' : 'beyond chance');
   } else {
-    facts.push('total ' + time(t.total[i]) + ', ' + percent(t.total[i] / all) + ' of all' +
+    facts.push('total ' + time(t.total[i]) + ', ' + percent(t.total[i] / all) + ' of all' + margin(t.total[i] / all) +
       (z || base !== file && base !== joined ? ', ' + percent(t.total[i] / t.total[z]) + ' of view' : ''));
     if (t.self) facts.push('own ' + time(t.self[i]));
     if (head.hz && !head.value) facts.push(Math.round(t.total[i] / head.unit_ns).toLocaleString('en') + ' samples');
@@ -1571,6 +1600,7 @@ const KEYS = {
   w: ['Sandwich: callers and callees of this function', () => setView('sandwich', targetName()), 1],
   f: ['Only stacks with this function', () => onFunction(name => { S.focus = name; refilter(); }), 1],
   x: ['Hide stacks with this function', () => onFunction(name => toggle(S.hide, name)), 1],
+  h: ['Lines of this function', showLines, 1],
   y: ['Copy this stack as a collapsed line', copyStack, 1],
   o: ['Copy this name', () => onFunction(name => copy(name, name)), 1],
   g: ['Graph: callers above, callees below', () => setView('graph')],
@@ -1609,6 +1639,7 @@ function drawControls() {
   scroll.hidden = S.view === 'table';
   list.hidden = !scroll.hidden;
   drawChips();
+  drawDetail();
   const crumbs = [], part = parts[0], crumb = (text, undo) => crumbs.push(make('button', text + ' \u00d7', undo));
   if (part.zoom) crumb('zoom: ' + fit(part.tree.name[part.zoom], 40), leave);
   if (S.view === 'sandwich') crumb('function: ' + S.name, () => setView('graph'));
@@ -1694,10 +1725,11 @@ let tableRows = 200;
 function numberColumns({self, total, was, wasTotal}) {
   const all = base.total[0], pairs = [['self', 'Own time', self, was], ['total', 'With callees', total, wasTotal]];
   return pairs.flatMap(([key, title, sum, before]) => {
-    if (!was) return [[key, title, x => sum[x], x => [percent(sum[x] / all), time(sum[x])]]];
+    if (!was) return [[key, title, x => sum[x], x => [percent(sum[x] / all) + (samples() < 1000 ? margin(sum[x] / all) : ''), time(sum[x])]]];
     return ['before', 'now', 'points'].map((column, k) => {
       const value = x => threeShares(sum[x], before[x])[k];
-      return [key + k, column, value, x => [(k === 2 ? points : percent)(value(x))]];
+      const mark = x => ['\u25bc ', '', '\u25b2 '][(judged[x] ? judged[x][+(key === 'total')] : 0) + 1];
+      return [key + k, column, value, x => [k === 2 ? mark(x) + points(value(x)) : percent(value(x))]];
     });
   });
 }
@@ -1727,6 +1759,7 @@ function drawTable() {
     cell.append(make('button', title, () => {
       sortUp = key === sortBy && !sortUp;
       sortBy = key;
+      save();
       drawTable();
       list.querySelector('[aria-sort*=cending] button').focus();
     }));
@@ -1745,6 +1778,59 @@ function drawTable() {
     }));
   }
 }
+
+/* ---- Lines of a function: their shares as bars, and their text if `render --sources` found it. */
+const detail = make('section', '', null, {id: 'detail', hidden: '', 'aria-label': 'Lines of a function'});
+status.after(detail);
+let texts; /* of functions: their kind and name, then [first line, its text, the next one's …] for each piece */
+
+function showLines() {
+  onFunction(name => {
+    S.lines = name === S.lines ? '' : name;
+    save();
+    drawDetail();
+  });
+}
+function hideLines() {
+  S.lines = '';
+  save();
+  drawDetail();
+}
+
+async function drawDetail() {
+  const x = names.findIndex((name, k) => name === S.lines && kinds[k] < PROCESS);
+  detail.hidden = x < 0;
+  if (x < 0) return redraw();
+  if ($('sources') && !texts) {
+    texts = new Map();
+    for (const [name, kind, ...pieces] of JSON.parse(new TextDecoder().decode(await unpack('sources')))) {
+      texts.set(kind + show(name), pieces);
+    }
+    return drawDetail();
+  }
+  const {self, total} = tally(base), all = base.total[0], [first, ...heavy] = linesOf[x] || [];
+  const facts = [kindName(x), places[placeOf[x]], file.before ? '' : 'own ' + percent(self[x] / all) + margin(self[x] / all) +
+    ', with callees ' + percent(total[x] / all) + margin(total[x] / all), first ? 'begins at line ' + first : ''];
+  const table = make('table'), most = Math.max(...heavy.map(row => row[1])), share = new Map(heavy);
+  const pieces = texts?.get(kinds[x] + S.lines) || heavy.map(([line]) => [line]).sort((a, b) => a[0] - b[0]);
+  for (const [from, ...lines] of pieces) {
+    const body = table.createTBody();
+    (lines.length ? lines : ['']).forEach((text, k) => {
+      const row = body.insertRow(), part = share.get(from + k), bar = make('i');
+      bar.style.width = 6 * (part || 0) / most + 'em';
+      row.insertCell().textContent = from + k;
+      row.insertCell().textContent = part ? percent(part) : '';
+      row.insertCell().append(bar);
+      row.insertCell().textContent = show(text);
+      if (part) row.className = 'heavy';
+    });
+  }
+  detail.replaceChildren(make('h2', names[x]), make('button', 'Close', hideLines, {title: 'h'}),
+    make('p', facts.filter(fact => fact).join(' \u00b7 ')), heavy.length ? table : make('p', NO_LINES));
+  redraw();
+}
+const NO_LINES = 'Its lines are not in this profile: a .pprof and a running profile have those of Python, Ruby, PHP and Perl,' +
+  ' a .col with --col-lines.';
 
 /* Menus: a list of keys of KEYS at a place. */
 const menu = $('menu');
@@ -1791,12 +1877,13 @@ canvas.addEventListener('click', event => {
   zoomTo(at.part, at.i);
 });
 canvas.addEventListener('contextmenu', event => {
-  const at = event.button === 2 ? nodeAt(event) : selected;
+  const keyed = event.button !== 2 && event.pointerType !== 'touch'; /* a long press has no button */
+  const at = keyed ? selected : nodeAt(event);
   if (!at) return;
   event.preventDefault();
   selected = at;
   hovered = null;
-  const box = canvas.getBoundingClientRect(), keyed = event.button !== 2;
+  const box = canvas.getBoundingClientRect();
   const y = box.top + (rowOf(at.part, at.part.tree.depth[at.i]) + 1) * rowHeight - scroll.scrollTop;
   popup(1, keyed ? box.left + 20 : event.clientX, keyed ? y : event.clientY, canvas);
   redraw();
@@ -1865,6 +1952,20 @@ $('more').addEventListener('click', () => {
   const box = $('more').getBoundingClientRect();
   popup(2, box.left, box.bottom + 2, $('more'));
 });
+/* On paper: all rows, in light colours. */
+const PAPER_MOST = 4000;
+let printing = false;
+for (const type of ['beforeprint', 'afterprint']) addEventListener(type, () => {
+  printing = type === 'beforeprint';
+  root.dataset.theme = 'light';
+  if (!printing) {
+    dark = themeSet ? chosenDark : systemDark.matches;
+    delete root.dataset.theme;
+    applyTheme();
+  }
+  recolour();
+  draw();
+});
 scroll.addEventListener('scroll', redraw);
 new ResizeObserver(redraw).observe(scroll);
 addEventListener('resize', () => { redraw(); drawTime(); });
@@ -1890,7 +1991,6 @@ try {
   status.textContent = 'The graph cannot be shown (' + e.message + '). The tables below hold the essence.';
   return;
 }
-if (file.before) sortBy = 'self2';
 S.hint = 'Click a frame to zoom, right-click for more, / to search, ? for all keys.';
 const keyList = make('dl');
 for (const key in KEYS) keyList.append(make('dt', key), make('dd', KEYS[key][0]));

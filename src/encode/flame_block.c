@@ -109,6 +109,7 @@ static bool prepare_diff(struct flame *f, struct err *err)
     bool ok = flame_tally_init(&f->tally, f->p, &f->fold, &f->base_fold, err);
     if (ok) {
         find_places(f, f->base, &f->base_fold, ids);
+        ok = changes_find(&f->changes, &f->tally, f->p, f->base, err);
     }
     free(ids);
     return ok;
@@ -144,6 +145,7 @@ void flame_release(struct flame *f)
 {
     flame_tally_release(&f->tally);
     flame_times_release(&f->times);
+    changes_release(&f->changes);
     fold_release(&f->fold);
     fold_release(&f->base_fold);
     free(f->sampled_ns);
@@ -223,6 +225,10 @@ static void write_header(struct buf *json, const struct flame *f)
     if (f->times.steps > 0) {
         json_number(json, "step_ns", f->times.step_ns);
         json_number(json, "steps", f->times.steps);
+    }
+    if (f->changes.is_told) {
+        json_key(json, "changed");
+        changes_json(json, &f->changes, &f->tally);
     }
     json_kinds(json);
     json_processes(json, f);

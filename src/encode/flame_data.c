@@ -110,6 +110,8 @@ static bool tally_fold(struct flame_tally *t, size_t which)
         if (which == 0) {
             e->self_ns += at[w.node].self_ns;
             e->total_ns += e->open == 0 ? at[w.node].total_ns : 0;
+        } else {
+            e->was_self_ns += at[w.node].self_ns;
         }
         e->open++;
         t->node_count[which]++;
@@ -136,6 +138,42 @@ bool flame_tally_init(struct flame_tally *tally, struct profile *p, struct fold 
         return no_memory(err);
     }
     *tally = t;
+    return true;
+}
+
+/* A child has a larger number than its caller. */
+static void sum_chosen(const struct flame_tally *t, const struct fold *fold, const uint8_t *chosen, uint64_t *below)
+{
+    const struct fold_node *at = fold->nodes.at;
+    for (size_t n = fold->nodes.len; n-- > 1;) {
+        below[n] += chosen[entry_of_node(t, at, (uint32_t)n)] ? at[n].self_ns : 0;
+        below[at[n].parent] += below[n];
+    }
+}
+
+bool flame_tally_part(struct flame_tally *t, size_t which, const uint8_t *chosen, uint64_t *sums, struct err *err)
+{
+    const struct fold *fold = t->folds[which];
+    const struct fold_node *at = fold->nodes.at;
+    uint64_t *below = calloc(fold->nodes.len, sizeof *below);
+    if (below == NULL) {
+        return no_memory(err);
+    }
+    sum_chosen(t, fold, chosen, below);
+    struct walk w = {.at = at};
+    uint32_t last = 0;
+    while (walk_next(&w)) {
+        for (uint32_t i = 0; i < w.climbed; i++, last = at[last].parent) {
+            t->entries.at[entry_of_node(t, at, last)].open--;
+        }
+        uint32_t id = entry_of_node(t, at, w.node);
+        sums[id] += t->entries.at[id].open++ == 0 ? below[w.node] : 0;
+        last = w.node;
+    }
+    for (; last != 0; last = at[last].parent) {
+        t->entries.at[entry_of_node(t, at, last)].open--;
+    }
+    free(below);
     return true;
 }
 
@@ -387,6 +425,19 @@ static void pack_front_coded(struct packer *k, struct str before, struct str tex
     pack(k, shared);
     pack(k, text.len - shared);
     pack_bytes(k, text.ptr + shared, text.len - shared);
+}
+
+bool flame_data_pack(struct page *page, struct str bytes)
+{
+    struct packer *k = malloc(sizeof *k);
+    if (k == NULL || !packer_begin(k, page)) {
+        free(k);
+        return no_memory(page->err);
+    }
+    pack_bytes(k, bytes.ptr, bytes.len);
+    bool ok = packer_end(k);
+    free(k);
+    return ok;
 }
 
 /* Names and places. */

@@ -74,6 +74,11 @@ static bool is_invisible(uint32_t code)
            code == 0xfeff || (code >= 0xfff9 && code <= 0xfffb);
 }
 
+bool flame_text_is_unseen(uint32_t code)
+{
+    return is_control(code) || is_invisible(code);
+}
+
 void page_escaped(struct page *page, struct str text)
 {
     for (size_t chars = 0; text.len > 0; chars++) {

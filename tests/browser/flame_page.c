@@ -484,7 +484,7 @@ static void write_page(struct profile *p, struct profile *base, const char *path
     struct sink sink = {write_file, &file};
     size_t before = resident_bytes();
     start = cpu_s();
-    if (!(base ? flame_write_diff(p, base, &sink, &err) : flame_write(p, &sink, &err))) {
+    if (!(base ? flame_write_diff(p, base, NULL, &sink, NULL, &err) : flame_write(p, &sink, &err))) {
         die(err.text);
     }
     double write_s = cpu_s() - start;

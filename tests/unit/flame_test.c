@@ -36,7 +36,7 @@ static struct buf write_page(struct profile *p, struct profile *base)
     struct err err = {0};
     buf_init(&page, PAGE_MAX_BYTES);
     struct sink sink = sink_of_buf(&page);
-    CHECK(base != NULL ? flame_write_diff(p, base, &sink, &err) : flame_write(p, &sink, &err));
+    CHECK(base != NULL ? flame_write_diff(p, base, NULL, &sink, NULL, &err) : flame_write(p, &sink, &err));
     CHECK_TEXT(err.text, "");
     (void)buf_cstr(&page);
     return page;
