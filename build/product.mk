@@ -24,11 +24,13 @@ $(ROOTS): $(SOURCES)/roots.unpacked
 # page allows it by its hash, before it is unpacked.
 SCRIPT := build/out/flame.js
 STYLE := build/out/flame.css
+TOOL_STYLE := build/out/flame_tool.css
 bare := -e 's/^ *//' -e 's/\([^ ]\) *\/\*.*\*\/$$/\1/' -e '/^\/\*.*\*\/$$/d' -e '/^\/\*/,/\*\/$$/d'
-$(SCRIPT): src/encode/flame.js build/product.mk | $(TOOLS)
-	$(Q)sed $(bare) $< >$@
-$(STYLE): src/encode/flame.css build/product.mk | $(TOOLS)
-	$(Q)sed $(bare) -e 's/ {/{/g' -e 's/; }/}/g' -e 's/\([:;,{]\) /\1/g' $< >$@
+tight := $(bare) -e 's/ {/{/g' -e 's/; }/}/g' -e 's/\([:;,{]\) /\1/g'
+$(SCRIPT): src/encode/flame.js $(TOOL_STYLE) build/product.mk | $(TOOLS)
+	$(Q)sed -e '/^\/\* flame_tool.css \*\/$$/{r $(TOOL_STYLE)' -e 'd' -e '}' $(bare) $< >$@
+$(STYLE) $(TOOL_STYLE): build/out/%.css: src/encode/%.css build/product.mk | $(TOOLS)
+	$(Q)sed $(tight) $< >$@
 $(SCRIPT).deflate: $(SCRIPT)
 	$(call say,DEFLATE,$@)
 	$(Q)gzip -9nc <$< | tail -c +11 | head -c -8 >$@

@@ -54,6 +54,7 @@ struct request {
     /* render */
     const char *render_output; /* NULL = not given; "-" = standard output */
     const char *diff_base;
+    const char *sources; /* a folder; NULL = no text of lines */
     const char *render_type; /* report, too: a sample type's name; NULL = CPU time */
     unsigned render_format; /* bits (encode/encode.h), 0 = by the extension */
 

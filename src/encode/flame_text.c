@@ -60,6 +60,11 @@ void page_printf(struct page *page, const char *format, ...)
     }
 }
 
+bool flame_text_is_unseen(uint32_t code)
+{
+    return utf8_is_control(code) || utf8_is_invisible(code);
+}
+
 void page_escaped(struct page *page, struct str text)
 {
     for (size_t chars = 0; text.len > 0; chars++) {

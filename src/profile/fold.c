@@ -31,6 +31,7 @@ struct key {
 struct builder {
     struct fold *fold;
     struct profile *profile;
+    bool keeps_places;
     VEC(struct key) keys; /* element 0 unused */
     uint32_t *key_of;     /* per frame of the profile */
     uint32_t *top_of;     /* per thread: its fold node, or UNUSED */
@@ -406,7 +407,14 @@ static bool fold_top(struct builder *b, uint32_t top)
         return false;
     }
     for (uint32_t s = head; s != 0; s = b->sample_next[s]) {
-        b->fold->nodes.at[b->first[leaf_node(b, &samples[s])]].self_ns += samples[s].cpu_ns;
+        uint32_t node = b->first[leaf_node(b, &samples[s])];
+        b->fold->nodes.at[node].self_ns += samples[s].cpu_ns;
+        struct fold_place *place = b->keeps_places ? vec_push(&b->fold->places) : NULL;
+        if (place != NULL) {
+            *place = (struct fold_place){node, s};
+        } else if (b->keeps_places) {
+            return false;
+        }
     }
     for (uint32_t s = head; s != 0; s = b->sample_next[s]) {
         unmark(b, leaf_node(b, &samples[s]));
@@ -526,8 +534,23 @@ static void link_children(struct builder *b)
     }
 }
 
+static int by_node(const void *left, const void *right)
+{
+    const struct fold_place *a = left, *b = right;
+    int order = (a->node > b->node) - (a->node < b->node);
+    return order != 0 ? order : (a->sample > b->sample) - (a->sample < b->sample);
+}
+
+static void sort_places(struct fold *fold)
+{
+    if (fold->places.len > 0) {
+        qsort(fold->places.at, fold->places.len, sizeof *fold->places.at, by_node);
+    }
+}
+
 static bool build(struct builder *b, enum fold_top top)
 {
+    b->keeps_places = top == FOLD_BY_PROCESS && b->profile->moments.list.len > 0;
     if (!find_keys(b) || !make_tops(b, top)) {
         return false;
     }
@@ -540,6 +563,7 @@ static bool build(struct builder *b, enum fold_top top)
     if (!rank_names(b)) {
         return false;
     }
+    sort_places(b->fold);
     sum_totals(b->fold);
     link_children(b);
     return true;
@@ -562,6 +586,7 @@ bool fold_build(struct fold *fold, struct profile *p, enum fold_top top, struct 
 void fold_release(struct fold *fold)
 {
     vec_release(&fold->nodes);
+    vec_release(&fold->places);
     free(fold->name_of);
     fold->name_of = NULL;
 }

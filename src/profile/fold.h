@@ -13,6 +13,9 @@
  * the thread's comm, as collapsed files do. These extra levels have kind FOLD_KIND_PROCESS,
  * _THREAD, _CONTAINER. FOLD_TOGETHER has no such level: the stacks of all threads begin at the root.
  *
+ * Where the profile keeps moments, a fold by process also tells at which node each sample ends, so that who writes
+ * moments finds those of a node: 8 bytes per sample.
+ *
  * Names are string ids of the profile. Inlined functions are nodes below the one they are inlined
  * into. Memory: 40 bytes per node and 4 per frame, and while fold_build runs 8 per node of the profile's tree (with
  * inlined functions 4 more, and 16 per function of a node) and 4 per sample, frame and string. The
@@ -43,8 +46,14 @@ struct fold_node {
     uint8_t kind;          /* enum frame_kind or enum fold_kind */
 };
 
+/* Where a sample's time is. */
+struct fold_place {
+    uint32_t node, sample;
+};
+
 struct fold {
     VEC(struct fold_node) nodes;
+    VEC(struct fold_place) places; /* by node, then sample; empty: by comm, or there are no moments */
     uint32_t *name_of; /* by frame of the profile: string id of its name here */
 };
 

@@ -272,6 +272,7 @@ static void take_sample(void *context, const struct live_sample *sample)
                                            .thread = sample->thread,
                                            .node = sample->node,
                                            .cpu_ns = sample->cpu_ns,
+                                           .wall_ns = sample->wall_ns,
                                            .may_wait = sample->may_wait,
                                            .in_system = is_in_system(c, sample),
                                            .of_moment = c->reads_moments,
