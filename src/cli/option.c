@@ -21,7 +21,7 @@
 #define DOCTOR COMMAND_BIT(COMMAND_DOCTOR)
 #define DUMP COMMAND_BIT(COMMAND_DUMP)
 #define TOP COMMAND_BIT(COMMAND_TOP)
-#define RUN (COMMAND_BIT(COMMAND_RUN) | DUMP | DOCTOR)
+#define RUN (COMMAND_BIT(COMMAND_RUN) | DOCTOR)
 #define UPLOAD COMMAND_BIT(COMMAND_UPLOAD)
 #define SENDING (RUN | UPLOAD)
 
@@ -185,7 +185,7 @@ const struct option option_table[] = {
 
     /* Which processes */
     {.name = "pids", .letter = 'p', .value = "PID[,PID...]", .kind = KIND_PIDS,
-     .group = GROUP_TARGETS, .at = AT(settings.scope.pids), .min = 1, .max = 4194304,
+     .group = GROUP_TARGETS, .commands = RUN | TOP | DUMP, .at = AT(settings.scope.pids), .min = 1, .max = 4194304,
      .unit = "process ids", .help = "these processes and all below them",
      GPROFILER},
     {.name = "all", .letter = 'a', .kind = KIND_FLAG, .group = GROUP_TARGETS, .at = AT(all),
@@ -245,7 +245,7 @@ const struct option option_table[] = {
      .help = "in .col the line that a Python function executes, too: f (a.py:12):15"},
 
     /* How stacks are read */
-    {.name = "perf-mode", .value = "MODE", .kind = KIND_CHOICE, .group = GROUP_STACKS,
+    {.name = "perf-mode", .value = "MODE", .kind = KIND_CHOICE, .group = GROUP_STACKS, .commands = RUN | TOP | DUMP,
      .at = AT(settings.sampling.perf_mode), .choices = perf_modes, .fallback = "smart",
      .help = "native stacks", GPROFILER},
     {.name = "perf-dwarf-stack-size", .value = "BYTES", .kind = KIND_SIZE,
@@ -281,8 +281,8 @@ const struct option option_table[] = {
      .help = "label PHP samples with the request's URL and query, in pprof: these may hold tokens"},
     {.name = "wall", .kind = KIND_FLAG, .group = GROUP_STACKS, .at = AT(settings.sampling.wall), .shown = "",
      .help = "waiting threads, too, ten times a second: sample types off_cpu and wall in pprof"},
-    {.name = "brief-stops", .kind = KIND_FLAG, .group = GROUP_STACKS, .at = AT(settings.sampling.brief_stops),
-     .shown = "",
+    {.name = "brief-stops", .kind = KIND_FLAG, .group = GROUP_STACKS, .commands = RUN | TOP | DUMP,
+     .at = AT(settings.sampling.brief_stops), .shown = "",
      .help = "where perf events are refused, stop running threads for microseconds by ptrace, 19 times a "
              "second without -f, for native stacks"},
     {.name = "off-cpu", .kind = KIND_FLAG, .group = GROUP_STACKS, .at = AT(settings.sampling.off_cpu),
@@ -301,7 +301,7 @@ const struct option option_table[] = {
      .help = "a named set of events", .env = "DD_PROFILING_NATIVE_PRESET"},
 
     /* What is named */
-    {.name = "inlines", .letter = 'I', .kind = KIND_FLAG, .group = GROUP_NAMES,
+    {.name = "inlines", .letter = 'I', .kind = KIND_FLAG, .group = GROUP_NAMES, .commands = RUN | TOP | DUMP,
      .at = AT(settings.naming.inlines), .shown = "",
      .help = "frames for inlined functions, and lines, where there is debug information",
      .env = "DD_PROFILING_INLINED_FUNCTIONS"},

@@ -83,7 +83,7 @@ struct option {
     enum option_group group : 8;
     enum flag_label label : 8;
     enum frame_kind language : 8; /* for its choice_at */
-    unsigned commands : 16; /* bits of enum command_id that know it; 0 = profiling runs, dump, top and doctor */
+    unsigned commands : 16; /* bits of enum command_id that know it; 0 = profiling runs, top and doctor */
     char letter;           /* 0 = none */
     bool inverse;          /* a flag that is stored negated: --disable-x */
     bool gprofiler;        /* GPROFILER_<NAME> is read too */
