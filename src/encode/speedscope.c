@@ -17,7 +17,7 @@ struct writer {
     struct functions functions;
     struct timeline timeline;
     struct buf text;
-    VEC(uint32_t) path;
+    struct timeline_stack stack;
 };
 
 static bool flush(struct writer *w)
@@ -46,34 +46,15 @@ static bool write_frames(struct writer *w)
     return flush(w);
 }
 
-/* The functions from a node to the root. */
-static bool climb(struct writer *w, uint32_t node)
-{
-    uint32_t chain[PROFILE_INLINES_MAX];
-    vec_clear(&w->path);
-    for (uint32_t n = node; n != 0; n = w->p->nodes.at[n].parent) {
-        size_t count = profile_expand(w->p, w->p->nodes.at[n].frame, chain);
-        for (size_t i = 0; i < count; i++) {
-            uint32_t *step = vec_push(&w->path);
-            if (step == NULL) {
-                return err_set(w->err, ERR_MEMORY, 0, "no memory for a stack of %zu frames",
-                               w->path.len);
-            }
-            *step = w->functions.of_frame[chain[i]] - 1;
-        }
-    }
-    return true;
-}
-
 /* One stack, root first. */
 static bool write_stack(struct writer *w, const struct sample *s, bool is_first)
 {
-    if (!climb(w, s->node)) {
+    if (!timeline_climb(&w->stack, w->p, s->node, w->err)) {
         return false;
     }
     buf_text(&w->text, is_first ? "[" : ",[");
-    for (size_t i = w->path.len; i-- > 0;) {
-        buf_printf(&w->text, i > 0 ? "%u," : "%u", w->path.at[i]);
+    for (size_t i = w->stack.frames.len; i-- > 0;) {
+        buf_printf(&w->text, i > 0 ? "%u," : "%u", w->functions.of_frame[w->stack.frames.at[i]] - 1);
     }
     buf_byte(&w->text, ']');
     return flush(w);
@@ -149,7 +130,7 @@ bool speedscope_write(struct profile *p, struct sink *out, struct err *err)
     functions_release(&w.functions);
     timeline_release(&w.timeline);
     buf_release(&w.text);
-    vec_release(&w.path);
+    vec_release(&w.stack.frames);
     return ok;
 }
 

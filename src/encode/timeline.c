@@ -156,6 +156,23 @@ void timeline_release(struct timeline *t)
     t->rows = NULL;
 }
 
+bool timeline_climb(struct timeline_stack *stack, const struct profile *p, uint32_t node, struct err *err)
+{
+    uint32_t chain[PROFILE_INLINES_MAX];
+    vec_clear(&stack->frames);
+    for (uint32_t n = node; n != 0; n = p->nodes.at[n].parent) {
+        size_t count = profile_expand(p, p->nodes.at[n].frame, chain);
+        for (size_t i = 0; i < count; i++) {
+            uint32_t *frame = vec_push(&stack->frames);
+            if (frame == NULL) {
+                return err_set(err, ERR_MEMORY, 0, "no memory for a stack of %zu frames", stack->frames.len);
+            }
+            *frame = chain[i];
+        }
+    }
+    return true;
+}
+
 bool timeline_flush(struct buf *text, struct sink *out, struct err *err)
 {
     if (text->failed) {

@@ -43,6 +43,12 @@ struct timeline {
 bool timeline_init(struct timeline *t, struct profile *p, struct err *err);
 void timeline_release(struct timeline *t);
 
+/* The functions from a node to the root, leaf first, as frames. False: no memory. */
+struct timeline_stack {
+    VEC(uint32_t) frames;
+};
+bool timeline_climb(struct timeline_stack *stack, const struct profile *p, uint32_t node, struct err *err);
+
 /* Writes what is in the text and empties it; one that grew beyond TIMELINE_TEXT_MAX is an error. */
 enum { TIMELINE_TEXT_MAX = 16 * 1024 * 1024 };
 bool timeline_flush(struct buf *text, struct sink *out, struct err *err);
