@@ -4,6 +4,7 @@
 #include "encode/encode.h"
 
 #include "base/gzip.h"
+#include "encode/gecko_read.h"
 #include "encode/jfr_read.h"
 #include "encode/pprof_read.h"
 
@@ -105,10 +106,12 @@ static bool read_plain(struct profile *into, struct str file, struct str type, b
     if (file.len == 0) {
         return err_set(err, ERR_MALFORMED, 0, "the file is empty");
     }
-    if (str_starts(file, STR("<")) || str_starts(file, STR("{"))) {
+    if (str_starts(file, STR("<"))) {
         return err_set(err, ERR_UNSUPPORTED, 0,
-                       "%s cannot be read; collapsed stacks (.col), pprof and flight recordings (.jfr) can",
-                       file.ptr[0] == '<' ? "HTML" : "JSON");
+                       "HTML cannot be read; collapsed stacks (.col), pprof and flight recordings (.jfr) can");
+    }
+    if (str_starts(file, STR("{"))) {
+        return gecko_read(into, file, type, err);
     }
     if (jfr_is(file)) {
         return whole ? jfr_read_whole(into, file, err) : jfr_read(into, file, type, err);
