@@ -6,7 +6,9 @@
 #include "base/gzip.h"
 #include "encode/gecko_read.h"
 #include "encode/jfr_read.h"
+#include "encode/perf_read.h"
 #include "encode/pprof_read.h"
+#include "encode/python_read.h"
 
 bool encode_write(const struct encoder *encoder, struct profile *p, const struct encode_rules *rules, struct sink *out,
                   struct err *err)
@@ -115,6 +117,12 @@ static bool read_plain(struct profile *into, struct str file, struct str type, b
     }
     if (jfr_is(file)) {
         return whole ? jfr_read_whole(into, file, err) : jfr_read(into, file, type, err);
+    }
+    if (profile_is_text(file) && perf_is(file)) {
+        return perf_read(into, file, type, whole, damage, err);
+    }
+    if (profile_is_text(file) && python_stacks_are(file)) {
+        return python_stacks_read(into, file, type, damage, err);
     }
     return profile_is_text(file) ? collapsed_read(into, file, type, damage, err)
            : whole       ? pprof_read_whole(into, file, err)

@@ -7,9 +7,9 @@
  * differences of times.
  *
  * A sample weighs what it says in ms ("tracing-ms"); else the CPU time that its thread used since the sample before,
- * where the file knows that in ns or µs; else the interval of the profile. "bytes" are a sample type of their own.
- * Samples keep their time. A frame's kind comes from its category, when one of ours is called so, else from its file's ending;
- * code without a symbol is named by its place. Markers, counters and allocations are not read.
+ * where the file knows that in ns or us; else the interval of the profile. "bytes" are a sample type of their own.
+ * Samples keep their time. A frame's kind comes from its category, when one of ours is called so, else from its file's
+ * ending; code without a symbol is named by its place. Markers, counters and allocations are not read.
  *
  * Limits: GECKO_ROWS_MAX rows of a table, GECKO_THREADS_MAX threads, processes nested GECKO_NESTED_MAX deep, stacks of
  * IMPORTER_DEPTH_MAX frames. Errors: ERR_UNSUPPORTED, JSON that is no such profile; ERR_MALFORMED, with the table
