@@ -2,7 +2,8 @@
  * python_read: the collapsed stacks that Python's profilers write, into a profile.
  *
  * py-spy (`--format raw`): "f (a.py:12);g (b.py:3) COUNT", in front of it "process 12:"command"" and
- * "thread (34): name" where these were asked for. A count is a sample at 100 Hz, which is what py-spy takes unless told otherwise.
+ * "thread (34): name" where these were asked for. A count is a sample at 100 Hz, which is what py-spy takes unless told
+ * otherwise.
  *
  * austin, of versions that write text: lines "P12;T0:34;a.py:f:12;b.py:g:3 METRIC" below "# name: value". The metric is
  * microseconds; in mode cpu they are CPU time, else the sample type "wall", in mode memory bytes ("memory"). In mode

@@ -17,7 +17,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct buf text;
     buf_init(&text, 64 * MAX_BYTES);
     struct sink sink = sink_of_buf(&text);
-    bool ok = profile_init(&p, MAX_BYTES, &err) && python_stacks_are(file) && 
+    bool ok = profile_init(&p, MAX_BYTES, &err) && python_stacks_are(file) &&
               python_stacks_read(&p, file, STR(""), &damage, &err);
     if (ok) {
         (void)collapsed_write(&p, NULL, &sink, NULL);

@@ -71,7 +71,7 @@ static void tables_are_columns(void)
     CHECK_STR(json_member(frames, "address"), "[4352,8704,8720,-1,-1,-1,-1]");
     CHECK_STR(json_member(frames, "category"), "[0,0,0,4,2,1,9]");
     CHECK_STR(json_member(frames, "func"), "[0,1,1,2,3,4,5]");
-    CHECK_STR(json_member(element(json_member(json, "libs"), 1), "breakpadId"), 
+    CHECK_STR(json_member(element(json_member(json, "libs"), 1), "breakpadId"),
               "\"01EFCDAB4523896700000000000000000\"");
     struct str thread = element(json_member(json, "threads"), 1), samples = json_member(thread, "samples");
     CHECK_STR(json_member(thread, "name"), "\"worker\"");
