@@ -1,6 +1,6 @@
 /* Lines of py-spy and austin: what stands in front of the frames, then a frame per field, then what it counts. Which
- * of both a file is of is known by how its lines begin: austin's by its header or by P and T, py-spy's because the first
- * field is a process, a thread or a frame with its file, which is no name of a process. */
+ * of both a file is of is known by how its lines begin: austin's by its header or by P and T, py-spy's because the
+ * first field is a process, a thread or a frame with its file, which is no name of a process. */
 #include "encode/python_read.h"
 
 #include <stdio.h>
