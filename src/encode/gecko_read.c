@@ -54,17 +54,38 @@ struct column {
     bool in_rows, is_there;
 };
 
-static struct column column_of(struct str table, const char *name)
+/* These members of an object, in one pass over it: an array in it may be most of the file. */
+static void members_of(struct str object, const char *const *names, struct str *values, size_t count)
 {
-    struct str schema = json_member(table, "schema");
-    struct column c = {.in_rows = schema.len > 0};
-    if (!c.in_rows) {
-        c.rest = json_member(table, name);
-    } else if (json_u64_of(json_member(schema, name), &c.at) && c.at < COLUMNS_MAX) {
-        c.rest = json_member(table, "data");
+    struct str key, value, rest = str_starts(object, STR("{")) ? object : (struct str){NULL, 0};
+    memset(values, 0, count * sizeof *values);
+    while (json_next(&rest, &key, &value)) {
+        for (size_t i = 0; i < count; i++) {
+            if (values[i].len == 0 && str_eq(str_sub(key, 1, key.len - 2), str_of(names[i]))) {
+                values[i] = value;
+            }
+        }
     }
-    c.is_there = c.rest.len > 0 && c.rest.ptr[0] == '[';
-    return c;
+}
+
+enum { TABLE_COLUMNS_MAX = 6 };
+
+static void columns_of(struct str table, const char *const *names, struct column *columns, size_t count)
+{
+    const char *all[TABLE_COLUMNS_MAX + 2] = {"schema", "data"};
+    struct str values[TABLE_COLUMNS_MAX + 2];
+    memcpy(all + 2, names, count * sizeof *names);
+    members_of(table, all, values, count + 2);
+    for (size_t i = 0; i < count; i++) {
+        struct column *c = &columns[i];
+        *c = (struct column){.in_rows = values[0].len > 0};
+        if (!c->in_rows) {
+            c->rest = values[i + 2];
+        } else if (json_u64_of(json_member(values[0], names[i]), &c->at) && c->at < COLUMNS_MAX) {
+            c->rest = values[1];
+        }
+        c->is_there = str_starts(c->rest, STR("["));
+    }
 }
 
 /* False: there is no further row. A row that ends before the column has no value. */
@@ -162,9 +183,11 @@ static bool read_strings(struct reader *r, struct str list)
 }
 
 /* A column of places of strings. */
-static bool read_names(struct reader *r, struct strings *names, struct column column)
+static bool read_names(struct reader *r, struct strings *names, struct str table, const char *called)
 {
+    struct column column;
     struct str value;
+    columns_of(table, &called, &column, 1);
     bool ok = true;
     vec_clear(&names->list);
     while (ok && next_value(&column, &value)) {
@@ -177,21 +200,21 @@ static bool read_names(struct reader *r, struct strings *names, struct column co
 
 static bool read_functions(struct reader *r, struct str table)
 {
-    struct column names = column_of(table, "name"), files = column_of(table, "fileName");
-    struct column sources = column_of(table, "source"), resources = column_of(table, "resource");
-    struct column is_js = column_of(table, "isJS");
+    static const char *const called[] = {"name", "fileName", "source", "resource", "isJS"};
+    struct column c[5], *names = &c[0], *files = &c[1], *sources = &c[2], *resources = &c[3], *is_js = &c[4];
+    columns_of(table, called, c, 5);
     struct str value;
     uint64_t name;
     vec_clear(&r->functions);
-    while (next_value(&names, &value)) {
+    while (next_value(names, &value)) {
         struct function *f = has_room(r, r->functions.len) ? vec_push(&r->functions) : NULL;
         if (f == NULL) {
             return r->functions.len < GECKO_ROWS_MAX && no_memory(r);
         }
         f->name = at(&r->strings, json_u64_of(value, &name) && name < NONE ? (uint32_t)name : NONE);
-        f->file = sources.is_there ? at(&r->files, next_place(&sources)) : at(&r->strings, next_place(&files));
-        f->resource = next_place(&resources);
-        f->is_js = next_value(&is_js, &value) && json_bool_of(value, &f->is_js) && f->is_js;
+        f->file = sources->is_there ? at(&r->files, next_place(sources)) : at(&r->strings, next_place(files));
+        f->resource = next_place(resources);
+        f->is_js = next_value(is_js, &value) && json_bool_of(value, &f->is_js) && f->is_js;
     }
     return true;
 }
@@ -238,12 +261,13 @@ static uint32_t name_frame(struct reader *r, struct function *f, uint32_t line, 
 /* Of the form with a schema, whose frames have a place instead of a function, too. */
 static bool read_frames(struct reader *r, struct str table)
 {
-    struct column functions = column_of(table, "func"), places = column_of(table, "location");
-    struct column lines = column_of(table, "line"), categories = column_of(table, "category");
-    bool is_plain = places.is_there;
+    static const char *const called[] = {"func", "location", "line", "category"};
+    struct column c[4], *functions = &c[0], *places = &c[1], *lines = &c[2], *categories = &c[3];
+    columns_of(table, called, c, 4);
+    bool is_plain = places->is_there;
     struct str value;
     vec_clear(&r->frames);
-    while (next_value(is_plain ? &places : &functions, &value)) {
+    while (next_value(is_plain ? places : functions, &value)) {
         uint64_t place;
         struct function plain = {.resource = NONE};
         struct function *f = &plain;
@@ -255,7 +279,7 @@ static bool read_frames(struct reader *r, struct str table)
         } else {
             f = &r->functions.at[place];
         }
-        uint32_t line = next_place(&lines), category = next_place(&categories);
+        uint32_t line = next_place(lines), category = next_place(categories);
         uint32_t *frame = has_room(r, r->frames.len) ? vec_push(&r->frames) : NULL;
         if (frame == NULL) {
             return r->frames.len < GECKO_ROWS_MAX && no_memory(r);
@@ -283,17 +307,18 @@ static bool prefix_of(struct str value, bool is_offset, size_t row, uint32_t *pr
 
 static bool read_stacks(struct reader *r, struct str table)
 {
-    struct column frames = column_of(table, "frame"), prefixes = column_of(table, "prefix");
-    struct column offsets = column_of(table, "prefixOffset");
+    static const char *const called[] = {"frame", "prefix", "prefixOffset"};
+    struct column c[3], *frames = &c[0], *prefixes = &c[1], *offsets = &c[2];
+    columns_of(table, called, c, 3);
     struct str value;
     uint64_t frame;
     vec_clear(&r->stacks);
-    while (next_value(&frames, &value)) {
+    while (next_value(frames, &value)) {
         struct str on;
         uint32_t prefix;
-        (void)next_value(offsets.is_there ? &offsets : &prefixes, &on);
+        (void)next_value(offsets->is_there ? offsets : prefixes, &on);
         if (!json_u64_of(value, &frame) || frame >= r->frames.len ||
-            !prefix_of(on, offsets.is_there, r->stacks.len, &prefix)) {
+            !prefix_of(on, offsets->is_there, r->stacks.len, &prefix)) {
             return damaged(r, "table of stacks");
         }
         struct stack *stack = has_room(r, r->stacks.len) ? vec_push(&r->stacks) : NULL;
@@ -312,26 +337,29 @@ static bool read_stacks(struct reader *r, struct str table)
     return true;
 }
 
-/* All tables that this object has; what it does not have stays as it was. */
-static bool read_tables(struct reader *r, struct str object)
+enum { STRINGS, OLD_STRINGS, SOURCES, RESOURCES, FUNCTIONS, FRAMES, STACKS, TABLES, TID = TABLES, PID, NAME, PROCESS,
+       SAMPLES, MEMBERS };
+static const char *const member_names[MEMBERS] = {
+    "stringArray", "stringTable", "sources", "resourceTable", "funcTable", "frameTable", "stackTable",
+    "tid", "pid", "name", "processName", "samples"};
+
+/* All tables that an object has; what it does not have stays as it was. */
+static bool read_tables(struct reader *r, const struct str *m)
 {
-    struct str strings = json_member(object, "stringArray"), sources = json_member(object, "sources");
-    struct str resources = json_member(object, "resourceTable"), functions = json_member(object, "funcTable");
-    struct str frames = json_member(object, "frameTable"), stacks = json_member(object, "stackTable");
-    if (strings.len == 0) {
-        strings = json_member(object, "stringTable");
-    }
+    struct str strings = m[m[STRINGS].len > 0 ? STRINGS : OLD_STRINGS];
     return (strings.len == 0 || read_strings(r, strings)) &&
-           (sources.len == 0 || read_names(r, &r->files, column_of(sources, "filename"))) &&
-           (resources.len == 0 || read_names(r, &r->resources, column_of(resources, "name"))) &&
-           (functions.len == 0 || read_functions(r, functions)) && (frames.len == 0 || read_frames(r, frames)) &&
-           (stacks.len == 0 || read_stacks(r, stacks));
+           (m[SOURCES].len == 0 || read_names(r, &r->files, m[SOURCES], "filename")) &&
+           (m[RESOURCES].len == 0 || read_names(r, &r->resources, m[RESOURCES], "name")) &&
+           (m[FUNCTIONS].len == 0 || read_functions(r, m[FUNCTIONS])) &&
+           (m[FRAMES].len == 0 || read_frames(r, m[FRAMES])) && (m[STACKS].len == 0 || read_stacks(r, m[STACKS]));
 }
 
 /* --- samples --- */
 
+enum { OF_STACK, OF_TIME, OF_DIFFERENCE, OF_WEIGHT, OF_CPU, SAMPLE_COLUMNS };
+
 struct samples {
-    struct column stacks, times, differences, weights, cpu;
+    struct column columns[SAMPLE_COLUMNS];
     bool in_ms, is_other;
     uint64_t now_ns;
     uint32_t thread;
@@ -340,7 +368,9 @@ struct samples {
 /* What the weights of a thread's samples are; the whole file's are the same. */
 static bool read_type(struct reader *r, struct samples *s, struct str table)
 {
-    struct str type = json_member(table, "weightType");
+    static const char *const called[] = {"weightType"};
+    struct str type;
+    members_of(table, called, &type, 1);
     s->in_ms = str_eq(type, STR("\"tracing-ms\""));
     s->is_other = r->is_other;
     if (str_eq(type, STR("\"bytes\"")) && !r->is_other) {
@@ -354,10 +384,12 @@ static bool add_sample(struct reader *r, struct samples *s, struct str stack)
 {
     struct str time, weight, cpu;
     uint64_t row, ns, count;
-    bool has_time = next_value(s->differences.is_there ? &s->differences : &s->times, &time);
-    bool has_weight = next_value(&s->weights, &weight) && !str_eq(weight, STR("null"));
-    (void)next_value(&s->cpu, &cpu);
-    s->now_ns = (s->differences.is_there ? s->now_ns : 0) + ns_of_ms(time);
+    struct column *c = s->columns;
+    bool by_difference = c[OF_DIFFERENCE].is_there;
+    bool has_time = next_value(&c[by_difference ? OF_DIFFERENCE : OF_TIME], &time);
+    bool has_weight = next_value(&c[OF_WEIGHT], &weight) && !str_eq(weight, STR("null"));
+    (void)next_value(&c[OF_CPU], &cpu);
+    s->now_ns = (by_difference ? s->now_ns : 0) + ns_of_ms(time);
     if (!json_u64_of(stack, &row)) {
         return true; /* no stack: it did not run */
     }
@@ -367,7 +399,7 @@ static bool add_sample(struct reader *r, struct samples *s, struct str stack)
     count = has_weight && !s->in_ms ? scaled(number_of(weight), 1) : 1;
     ns = s->in_ms                                   ? ns_of_ms(weight)
          : s->is_other                              ? count
-         : s->cpu.is_there && r->cpu_unit_ns > 0    ? scaled(number_of(cpu), r->cpu_unit_ns)
+         : c[OF_CPU].is_there && r->cpu_unit_ns > 0  ? scaled(number_of(cpu), r->cpu_unit_ns)
          : count > UINT64_MAX / (r->interval_ns + 1) ? UINT64_MAX
                                                     : count * r->interval_ns;
     if (ns == 0) {
@@ -396,21 +428,23 @@ static void read_pid(struct reader *r, struct str value, struct importer_origin 
 
 static bool read_thread(struct reader *r, struct str thread)
 {
+    static const char *const called[] = {"stack", "time", "timeDeltas", "weight", "threadCPUDelta"};
     struct importer_origin o = {0};
-    struct str table = json_member(thread, "samples"), stack;
+    struct str m[MEMBERS], stack;
     uint64_t tid;
-    struct samples s = {column_of(table, "stack"), column_of(table, "time"), column_of(table, "timeDeltas"),
-                        column_of(table, "weight"), column_of(table, "threadCPUDelta")};
+    struct samples s = {0};
+    members_of(thread, member_names, m, MEMBERS);
+    columns_of(m[SAMPLES], called, s.columns, SAMPLE_COLUMNS);
     if (r->threads++ >= GECKO_THREADS_MAX) {
         return err_set(r->err, ERR_LIMIT, 0, "more than %d threads", GECKO_THREADS_MAX);
     }
-    read_pid(r, json_member(thread, "pid"), &o);
-    o.tid = json_u64_of(json_member(thread, "tid"), &tid) && tid < NONE ? (uint32_t)tid : 0;
-    o.thread_name = decoded(json_member(thread, "name"), &r->text);
-    o.comm = decoded(json_member(thread, "processName"), &r->more);
+    read_pid(r, m[PID], &o);
+    o.tid = json_u64_of(m[TID], &tid) && tid < NONE ? (uint32_t)tid : 0;
+    o.thread_name = decoded(m[NAME], &r->text);
+    o.comm = decoded(m[PROCESS], &r->more);
     s.thread = importer_thread(&r->in, &o);
-    bool ok = read_tables(r, thread) && read_type(r, &s, table);
-    while (ok && next_value(&s.stacks, &stack)) {
+    bool ok = read_tables(r, m) && read_type(r, &s, m[SAMPLES]);
+    while (ok && next_value(&s.columns[OF_STACK], &stack)) {
         ok = add_sample(r, &s, stack);
     }
     return ok;
@@ -467,13 +501,18 @@ static bool read_meta(struct reader *r, struct str meta, bool is_first)
 
 static bool read_profile(struct reader *r, struct str object, unsigned depth)
 {
-    struct str list = json_member(object, "threads"), value;
-    bool ok = read_meta(r, json_member(object, "meta"), depth == 0) && read_tables(r, json_member(object, "shared"));
-    while (ok && json_next(&list, NULL, &value)) {
+    static const char *const called[] = {"meta", "threads", "shared", "processes"};
+    struct str m[4], shared[MEMBERS], value;
+    members_of(object, called, m, 4);
+    if (depth == 0 && (m[0].len == 0 || m[1].len == 0)) {
+        return err_set(r->err, ERR_UNSUPPORTED, 0, "JSON of another form than the Firefox Profiler's cannot be read");
+    }
+    members_of(m[2], member_names, shared, MEMBERS);
+    bool ok = read_meta(r, m[0], depth == 0) && read_tables(r, shared);
+    while (ok && json_next(&m[1], NULL, &value)) {
         ok = read_thread(r, value);
     }
-    list = json_member(object, "processes");
-    while (ok && depth < GECKO_NESTED_MAX && json_next(&list, NULL, &value)) {
+    while (ok && depth < GECKO_NESTED_MAX && json_next(&m[3], NULL, &value)) {
         ok = read_profile(r, value, depth + 1);
     }
     return ok;
@@ -484,9 +523,6 @@ bool gecko_read(struct profile *p, struct str file, struct str type, struct err 
     struct reader r = {.err = err, .wanted = type};
     if (!json_valid(file)) {
         return err_set(err, ERR_MALFORMED, 0, "it is not valid JSON");
-    }
-    if (json_member(file, "meta").len == 0 || json_member(file, "threads").len == 0) {
-        return err_set(err, ERR_UNSUPPORTED, 0, "JSON of another form than the Firefox Profiler's cannot be read");
     }
     importer_init(&r.in, p);
     buf_init(&r.text, TEXT_MAX);
