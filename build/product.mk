@@ -24,11 +24,13 @@ $(ROOTS): $(SOURCES)/roots.unpacked
 # page allows it by its hash, before it is unpacked.
 SCRIPT := build/out/flame.js
 STYLE := build/out/flame.css
+TOOL_STYLE := build/out/flame_tool.css
 bare := -e 's/^ *//' -e 's/\([^ ]\) *\/\*.*\*\/$$/\1/' -e '/^\/\*.*\*\/$$/d' -e '/^\/\*/,/\*\/$$/d'
-$(SCRIPT): src/encode/flame.js build/product.mk | $(TOOLS)
-	$(Q)sed $(bare) $< >$@
-$(STYLE): src/encode/flame.css build/product.mk | $(TOOLS)
-	$(Q)sed $(bare) -e 's/ {/{/g' -e 's/; }/}/g' -e 's/\([:;,{]\) /\1/g' $< >$@
+tight := $(bare) -e 's/ {/{/g' -e 's/; }/}/g' -e 's/\([:;,{]\) /\1/g'
+$(SCRIPT): src/encode/flame.js $(TOOL_STYLE) build/product.mk | $(TOOLS)
+	$(Q)sed -e '/^\/\* flame_tool.css \*\/$$/{r $(TOOL_STYLE)' -e 'd' -e '}' $(bare) $< >$@
+$(STYLE) $(TOOL_STYLE): build/out/%.css: src/encode/%.css build/product.mk | $(TOOLS)
+	$(Q)sed $(tight) $< >$@
 $(SCRIPT).deflate: $(SCRIPT)
 	$(call say,DEFLATE,$@)
 	$(Q)gzip -9nc <$< | tail -c +11 | head -c -8 >$@
@@ -76,7 +78,11 @@ $(OUT)/pillion: $(OUT)/pillion.debug
 	@size=$$(stat -c %s $@); printf '  %-7s %s, %d bytes\n' BUILT $@ $$size; \
 		[ $$size -le 2097152 ] || { echo 'pillion is larger than 2 MB' >&2; exit 1; }
 
-$(OUT)/pillion.debug: $(objects) $(MUSL_LIB) $(call vendor_archives,$(OUT)) $(OUT)/objects.list
+$(LINKER_FOLDER)/ld.lld:
+	@mkdir -p $(@D)
+	$(Q)ln -sf "$$(command -v ld.lld)" $@
+
+$(OUT)/pillion.debug: $(if $(filter aarch64,$(ARCH)),$(LINKER_FOLDER)/ld.lld) $(objects) $(MUSL_LIB) $(call vendor_archives,$(OUT)) $(OUT)/objects.list
 	$(call say,LINK,$@)
 	$(Q)$(TARGET_CC) $(TARGET_LDFLAGS) -Wl,-Map=$(OUT)/pillion.map -o $@ $(objects) $(call vendor_archives,$(OUT))
 

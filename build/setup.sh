@@ -13,7 +13,7 @@ packages_of() {
 # What the build calls and includes, by name; CROSS_COMPILE is the prefix of the compiler for another processor.
 missing_tools() {
     for tool in gcc "${CROSS_COMPILE:-}gcc" "${CROSS_COMPILE:-}ar" "${CROSS_COMPILE:-}ld" "${CROSS_COMPILE:-}objcopy" \
-        "${CROSS_COMPILE:-}ranlib" make awk sed grep find gzip bzip2 xz sha256sum; do
+        "${CROSS_COMPILE:-}ranlib" $([ "${ARCH:-}" != aarch64 ] || echo ld.lld) make awk sed grep find gzip bzip2 xz sha256sum; do
         command -v "$tool" >/dev/null || echo "$tool"
     done
     # Busybox's own does not tell by itself how a file is compressed.

@@ -1,9 +1,12 @@
 /* pillion: parse the command line, choose the command's row, run it, return its exit status. */
+#include "capture/live/top.h"
 #include "capture/run/capture.h"
 #include "cli/doctor.h"
+#include "cli/dump.h"
 #include "cli/help.h"
 #include "cli/install.h"
 #include "cli/render.h"
+#include "cli/report.h"
 #include "cli/say.h"
 #include "cli/upload.h"
 #include "cli/version.h"
@@ -12,13 +15,25 @@
 
 #include <unistd.h>
 
-static int profile(const struct request *request)
+static int run(const struct settings *settings)
 {
     struct door *door = door_new();
     const struct world world = world_behind(door);
-    int status = capture_run(&request->settings, &world, NULL);
+    int status = capture_run(settings, &world, NULL);
     door_free(door);
     return status;
+}
+
+static int profile(const struct request *request)
+{
+    return run(&request->settings);
+}
+
+static int top(const struct request *request)
+{
+    struct settings settings = request->settings;
+    settings.sampling.window_ns = top_interval_ns(&settings);
+    return run(&settings);
 }
 
 static int version(const struct request *request)
@@ -30,11 +45,14 @@ static int version(const struct request *request)
 /* A command is started with the descriptors that we were started with, closed ones included. */
 static bool starts_command(const struct request *request)
 {
-    return request->command == COMMAND_RUN && request->settings.scope.mode == TARGET_COMMAND;
+    return request->command <= COMMAND_TOP && request->settings.scope.mode == TARGET_COMMAND;
 }
 
 static int (*const commands[COMMAND_COUNT])(const struct request *) = {
     [COMMAND_RUN] = profile,
+    [COMMAND_DUMP] = dump_run,
+    [COMMAND_TOP] = top,
+    [COMMAND_REPORT] = report_run,
     [COMMAND_DOCTOR] = doctor_run,
     [COMMAND_RENDER] = render_run,
     [COMMAND_UPLOAD] = upload_run,
@@ -51,7 +69,7 @@ int main(int argc, char **argv)
     if (request_parse(&request, argc, argv, environ, &err)) {
         if (!starts_command(&request))
             console_occupy();
-        if ((request.command == COMMAND_RUN && !request.quiet) ||
+        if ((request.command <= COMMAND_TOP && !request.quiet) ||
             (request.command == COMMAND_DOCTOR && !request.json))
             say_warnings(buf_slice(&request.warnings));
         status = commands[request.command](&request);

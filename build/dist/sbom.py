@@ -20,11 +20,13 @@ def manifest(text):
 
 def linked(link_map):
     """Row of the manifest, or the compiler's library -> how many objects of it are in the program."""
-    head, found, _ = link_map.partition("\nMemory Configuration\n")
-    if not found:
+    head, is_gnu, _ = link_map.partition("\nMemory Configuration\n")
+    is_llvm = link_map.split("\n", 1)[0].split()[:2] == ["VMA", "LMA"]
+    if not is_gnu and not is_llvm:
         raise SystemExit("dist: this is no linker's map")
     counts = {}
-    for library in re.findall(r"^\S*/lib(\w+)\.a\(", head, re.M):
+    # GNU's has a line for each object at its beginning, LLVM's one for each part of an object.
+    for library, _ in sorted(set(re.findall(r"^%s\S*/lib(\w+)\.a\(([^)]+)\)" % (r".*\s" if is_llvm else ""), head, re.M))):
         name = COMPILER if library == "gcc" else ROWS.get(library, library)
         counts[name] = counts.get(name, 0) + 1
     # A table made of it is embedded (build/assets.S), as an object of our own.

@@ -22,6 +22,8 @@ struct encode_name {
     const char *from, *to;
 };
 
+struct source_reader;
+
 struct encode_rules {
     size_t most_bytes;   /* unpacked; 0: any */
     size_t most_samples; /* 0: any */
@@ -32,6 +34,7 @@ struct encode_rules {
     const struct fact *attributes; /* otlp: of each resource that does not say the same itself */
     size_t attribute_count;
     bool lines;          /* col: the line being executed behind a function with file: "f (a.py:12):15" */
+    const struct source_reader *sources; /* html: text of lines is read by it (encode/flame_sources.h); null: none is */
     struct str header;   /* col: the header line of the file that it was read from, whose facts are kept; empty: none */
 };
 

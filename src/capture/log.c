@@ -82,6 +82,18 @@ static void write_line(struct log *log, const struct buf *line)
     }
 }
 
+/* A status line goes, and what the terminal wrote over it with it. */
+void log_interrupted(struct log *log)
+{
+    pthread_mutex_lock(&log->lock);
+    if (log->status_columns > 0) {
+        blank_status(log);
+    } else if (log->terminal && log->format == LOG_TEXT && log->level >= LOG_INFO) {
+        console_write(log->fd, "\n", 1);
+    }
+    pthread_mutex_unlock(&log->lock);
+}
+
 void log_close(struct log *log)
 {
     if (log->fd >= 0) {
@@ -106,12 +118,6 @@ void log_reopen(struct log *log)
     }
 }
 
-/* C0, DEL and C1: what moves a terminal's cursor. */
-static bool is_control(uint32_t character)
-{
-    return character < 0x20 || (character >= 0x7f && character < 0xa0);
-}
-
 static bool is_malformed(struct str taken, uint32_t character)
 {
     return character == 0xfffd && taken.len == 1;
@@ -126,7 +132,7 @@ static void add_visible(struct buf *line, struct str text, bool blocks)
         uint32_t character = utf8_take(&text);
         taken.len -= text.len;
         bool kept = character == '\n' && blocks && str_starts(text, STR("  "));
-        if (kept || (!is_control(character) && !is_malformed(taken, character))) {
+        if (kept || (!utf8_is_control(character) && !is_malformed(taken, character))) {
             buf_str(line, taken);
             continue;
         }
@@ -183,10 +189,10 @@ static void add_wrapped(struct buf *line, struct str text, size_t columns)
     }
 }
 
-static size_t columns_on(int fd)
+size_t log_columns(const struct log *log)
 {
     enum { COLUMNS_MOST = 76, COLUMNS_LEAST = 20 };
-    unsigned wide = console_columns(fd);
+    unsigned wide = console_columns(log->fd);
     return wide > COLUMNS_LEAST && wide <= COLUMNS_MOST ? wide - 1 : (size_t)COLUMNS_MOST;
 }
 
@@ -204,7 +210,7 @@ static void text_line(const struct log *log, enum log_level level, struct str te
     add_visible(&whole, text, log->terminal);
     struct str visible = buf_slice(&whole);
     if (log->terminal) {
-        add_wrapped(line, visible, columns_on(log->fd));
+        add_wrapped(line, visible, log_columns(log));
     } else {
         buf_str(line, visible);
     }
@@ -220,7 +226,7 @@ static void add_quoted(struct buf *line, struct str value)
         if (character == '"' || character == '\\') {
             buf_byte(line, '\\');
             buf_byte(line, (char)character);
-        } else if (is_control(character)) {
+        } else if (utf8_is_control(character)) {
             buf_printf(line, "\\u%04x", character);
         } else {
             utf8_put(line, character);

@@ -93,6 +93,12 @@ void log_once(struct log *log, enum log_level level, const char *format, ...)
 void log_once_for(struct log *log, enum log_level level, const char *cause, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
+/* The terminal may have shown "^C": the next message begins on a line of its own. */
+void log_interrupted(struct log *log);
+
+/* How wide lines are on a terminal: what is longer is broken. */
+size_t log_columns(const struct log *log);
+
 /* Draws the status line, where there may be one: over the last one, without a line end, in less than `columns`; the
  * cursor stays at its beginning. The next message blanks it. Never waits, neither for the terminal nor for another
  * thread's message: then it is not drawn. */

@@ -168,6 +168,7 @@ struct sampling_settings {
 struct runtime_settings {
     enum runtime_mode mode[FRAME_KIND_COUNT]; /* RUNTIME_AUTO; by enum frame_kind */
     enum native_frames native_frames; /* between an interpreter's own; NATIVE_ON */
+    bool only_light; /* nothing is asked for but stacks of light threads, in memory (live/); false */
     bool attaches; /* runtimes that have no other way are asked for a profile of their own; true */
     unsigned collected; /* what they are asked for besides CPU time, whatever ways there are: bits of
                          * enum runtime_wanted; none */
@@ -230,7 +231,16 @@ struct log_settings {
     enum color_mode color;    /* COLOR_AUTO */
 };
 
+/* pillion top: windows are shown instead of written. */
+struct live_settings {
+    bool on;                  /* false */
+    bool once;                /* one window, then the end */
+    bool json;                /* an object per window on standard output; else a screen, or tables without one */
+    uint64_t interval_ns;     /* of windows; 0: half a second on a screen, else two */
+};
+
 struct settings {
+    struct live_settings live;
     struct scope_settings scope;
     struct sampling_settings sampling;
     struct runtime_settings runtime;

@@ -22,6 +22,7 @@ struct window {
     struct profile *profile;
     uint64_t start_ns;       /* monotonic; 0: the first has not begun */
     uint64_t start_wall_ns;
+    uint64_t length_ns;      /* that it is meant to have */
     uint64_t lost_records;   /* counted by stacks/records.c and stacks/catching.c */
     uint64_t broken_calls;   /* by stacks/catching.c: system calls that brief stops ended */
 };

@@ -3,6 +3,11 @@
 #include <string.h>
 
 const struct command_info command_table[COMMAND_COUNT] = {
+    [COMMAND_DUMP] = {"dump", "-p PID[,PID...] [--json]",
+                      "the stack of every thread now, what it waits for, and who holds that"},
+    [COMMAND_TOP] = {"top", "[command | -p PID | -a]", "what uses the CPU right now, function by function"},
+    [COMMAND_REPORT] = {"report", "FILE... [--top N] [--json]",
+                        "print the heaviest functions and paths of saved profiles"},
     [COMMAND_DOCTOR] = {"doctor", "[-p PID] [--json]",
                         "what works here, what does not, and what to change"},
     [COMMAND_RENDER] = {"render", "FILE... -o OUT [--diff BASE]",

@@ -11,6 +11,9 @@
 
 enum command_id {
     COMMAND_RUN, /* no word: profile a command, processes, or everything */
+    COMMAND_DUMP,
+    COMMAND_TOP, /* up to here: a run */
+    COMMAND_REPORT,
     COMMAND_DOCTOR,
     COMMAND_RENDER,
     COMMAND_UPLOAD,

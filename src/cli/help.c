@@ -209,13 +209,26 @@ static void add_topics(struct buf *out)
         buf_printf(out, "  %-13s %s\n", topics[i].name, topics[i].help);
 }
 
+static void add_options(struct str names, enum command_id id, struct buf *out)
+{
+    buf_byte(out, '\n');
+    while (names.len > 0) {
+        struct str name = str_cut(&names, ' ');
+        add_option(option_find(name.ptr, name.len, COMMAND_BIT(id)).row, out);
+    }
+}
+
+static void add_top(struct buf *out)
+{
+    add_options(STR("pids all once interval json output-dir profiling-frequency inlines color"), COMMAND_TOP, out);
+    buf_text(out, "\nThe other options of a profile that say what is profiled and how hold here, too.\n"
+                  "Keys: ? shows them, q ends.\n");
+}
+
 /* It takes the options of a profile, whose answer it gives; these are the ones that change it. */
 static void add_doctor(struct buf *out)
 {
-    static const char *const names[] = {"pids", "json", "output-dir", "perf-mode", "python-mode"};
-    buf_byte(out, '\n');
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        add_option(option_find(names[i], strlen(names[i]), COMMAND_BIT(COMMAND_DOCTOR)).row, out);
+    add_options(STR("pids json output-dir perf-mode python-mode"), COMMAND_DOCTOR, out);
     buf_text(out, "\nThe other options of a profile are accepted and change nothing here.\n"
                   "Exit status: 0 some profile can be made, 1 none, 2 the call is wrong.\n");
 }
@@ -229,8 +242,8 @@ static void add_command(enum command_id id, struct buf *out)
     buf_printf(out, "pillion %s %s\n", info->word, info->usage);
     add_wrapped(buf_slice(&text), 0, 2, out);
     buf_release(&text);
-    if (id == COMMAND_DOCTOR) {
-        add_doctor(out);
+    if (id == COMMAND_TOP || id == COMMAND_DOCTOR) {
+        (id == COMMAND_TOP ? add_top : add_doctor)(out);
         return;
     }
     for (enum option_group g = 0; g < GROUP_COUNT; g++) {

@@ -17,8 +17,11 @@
 
 #define ANY COMMAND_ALL
 #define RENDER COMMAND_BIT(COMMAND_RENDER)
+#define REPORT COMMAND_BIT(COMMAND_REPORT)
 #define DOCTOR COMMAND_BIT(COMMAND_DOCTOR)
-#define RUN (COMMAND_BIT(COMMAND_RUN) | DOCTOR)
+#define DUMP COMMAND_BIT(COMMAND_DUMP)
+#define TOP COMMAND_BIT(COMMAND_TOP)
+#define RUN (COMMAND_BIT(COMMAND_RUN) | DUMP | DOCTOR)
 #define UPLOAD COMMAND_BIT(COMMAND_UPLOAD)
 #define SENDING (RUN | UPLOAD)
 
@@ -33,7 +36,10 @@ const char *const option_group_title[GROUP_COUNT] = {
     [GROUP_TALK] = "Log and messages",
     [GROUP_BACKEND] = "Back ends",
     [GROUP_TLS] = "TLS and spool",
+    [GROUP_REPORT] = "pillion report",
     [GROUP_RENDER] = "pillion render",
+    [GROUP_DUMP] = "pillion dump",
+    [GROUP_TOP] = "pillion top",
     [GROUP_DOCTOR] = "pillion doctor",
     [GROUP_UPLOAD] = "pillion upload",
 };
@@ -51,6 +57,7 @@ static const struct choice perf_modes[] = {
 };
 
 static const struct choice on_or_off[] = {CHOICE("on", NATIVE_ON), CHOICE("off", NATIVE_OFF), {0}};
+static const struct choice no_or_yes[] = {CHOICE("no", false), ALSO("yes", true), {0}};
 static const struct choice file_names[] = {
     CHOICE("plain", FILE_NAMES_PLAIN), CHOICE("gprofiler", FILE_NAMES_GPROFILER), {0},
 };
@@ -157,11 +164,11 @@ const struct option option_table[] = {
      .unit = "samples per second", .fallback = "99", .help = "samples per second of CPU",
      GPROFILER},
     {.name = "profiling-duration", .letter = 'd', .value = "S", .kind = KIND_DURATION,
-     .group = GROUP_WHAT, .at = AT(settings.sampling.window_ns), .min = NS_PER_S,
+     .group = GROUP_WHAT, .commands = RUN, .at = AT(settings.sampling.window_ns), .min = NS_PER_S,
      .max = 86400 * NS_PER_S, .fallback = "60", .help = "length of one window", GPROFILER,
      .env = "DD_PROFILING_UPLOAD_PERIOD"},
     {.name = "continuous", .letter = 'c', .kind = KIND_FLAG, .group = GROUP_WHAT,
-     .at = AT(settings.sampling.continuous), .label = LABEL_BOTH, .shown = "on for a command",
+     .commands = RUN, .at = AT(settings.sampling.continuous), .label = LABEL_BOTH, .shown = "on for a command",
      .help = "window after window", GPROFILER},
 
     /* Where it goes */
@@ -204,12 +211,12 @@ const struct option option_table[] = {
      .at = AT(settings.scope.controller_pid), .min = 1, .max = 4194304, .unit = "as a pid", .shown = "",
      .help = "end when this process does", GPROFILER},
     {.name = "launch", .value = "MODE", .kind = KIND_CHOICE, .group = GROUP_TARGETS,
-     .at = AT(settings.scope.launch), .choices = launch_modes, .fallback = "auto",
+     .commands = RUN, .at = AT(settings.scope.launch), .choices = launch_modes, .fallback = "auto",
      .help = "start the command in pillion's place (exec) or below a tiny parent that forwards signals and "
              "waits for the last window (init; auto: on a terminal, as a container's first process or its "
              "child)"},
     {.name = "enable", .kind = KIND_FLAG, .group = GROUP_TARGETS,
-     .at = AT(settings.scope.enabled), .label = LABEL_NEGATIVE, .fallback = "1", .shown = "",
+     .commands = RUN, .at = AT(settings.scope.enabled), .label = LABEL_NEGATIVE, .fallback = "1", .shown = "",
      .help = "run the command unprofiled (as PILLION_ENABLED=0 does)",
      .env = "DD_PROFILING_ENABLED"},
 
@@ -221,7 +228,7 @@ const struct option option_table[] = {
      .label = LABEL_NEGATIVE, .fallback = "1", .shown = "",
      .help = "no html, whatever --format says", GPROFILER},
     {.name = "rotating-output", .kind = KIND_FLAG, .group = GROUP_FILES,
-     .at = AT(settings.output.rotating), .shown = "", .help = "keep only the newest window's files",
+     .commands = RUN, .at = AT(settings.output.rotating), .shown = "", .help = "keep only the newest window's files",
      GPROFILER},
     {.name = "max-output-files", .value = "N", .kind = KIND_NUMBER, .group = GROUP_FILES,
      .at = AT(settings.output.max_files), .max = 1000000, .unit = "sets of files",
@@ -231,7 +238,8 @@ const struct option option_table[] = {
      .at = AT(settings.output.names), .choices = file_names, .fallback = "plain",
      .help = "time in file names as 2026-11-20T103104Z (plain), or with colons as gProfiler has it"},
     {.name = "heartbeat-file", .value = "FILE", .kind = KIND_PATH, .group = GROUP_FILES,
-     .at = AT(settings.output.heartbeat_file), .shown = "", .help = "touch it after each window", GPROFILER},
+     .commands = RUN, .at = AT(settings.output.heartbeat_file), .shown = "", .help = "touch it after each window",
+     GPROFILER},
     {.name = "col-lines", .kind = KIND_FLAG, .group = GROUP_FILES, .commands = RUN | RENDER,
      .at = AT(settings.output.col_lines), .shown = "",
      .help = "in .col the line that a Python function executes, too: f (a.py:12):15"},
@@ -320,14 +328,14 @@ const struct option option_table[] = {
 
     /* What it says */
     {.name = "log-level", .letter = 'l', .value = "LEVEL", .kind = KIND_CHOICE,
-     .group = GROUP_TALK, .commands = SENDING, .at = AT(settings.log.level),
+     .group = GROUP_TALK, .commands = SENDING | TOP, .at = AT(settings.log.level),
      .choices = log_levels, .fallback = "info", .help = "messages to log",
      .env = "DD_PROFILING_NATIVE_LOG_LEVEL"},
     {.name = "log-file", .value = "FILE", .kind = KIND_PATH, .group = GROUP_TALK,
-     .commands = SENDING, .at = AT(settings.log.file), .shown = "standard error",
+     .commands = SENDING | TOP, .at = AT(settings.log.file), .shown = "standard error",
      .help = "file to log to; HUP reopens it", GPROFILER},
     {.name = "log-format", .value = "FORM", .kind = KIND_CHOICE, .group = GROUP_TALK,
-     .commands = SENDING, .at = AT(settings.log.format), .choices = log_formats,
+     .commands = SENDING | TOP, .at = AT(settings.log.format), .choices = log_formats,
      .fallback = "text", .help = "format of the log"},
     {.name = "quiet", .letter = 'q', .kind = KIND_FLAG, .group = GROUP_TALK, .commands = ANY,
      .at = AT(quiet), .shown = "", .help = "errors only"},
@@ -414,6 +422,9 @@ const struct option option_table[] = {
      .help = "at most this much, and at most a tenth of the free space"},
 
     /* pillion's own commands */
+    {.name = "top", .value = "N", .kind = KIND_NUMBER, .group = GROUP_REPORT, .commands = REPORT,
+     .at = AT(report_top), .min = 1, .max = 1000, .fallback = "10", .unit = "rows",
+     .help = "functions, paths and processes to print"},
     {.name = "output", .letter = 'o', .value = "OUT", .kind = KIND_PATH, .group = GROUP_RENDER,
      .commands = RENDER, .at = AT(render_output), .shown = "",
      .help = "file to write, its format by its extension (help output); - is standard output, "
@@ -422,16 +433,28 @@ const struct option option_table[] = {
      .commands = RENDER, .at = AT(render_format), .choice_at = file_format, .shown = "",
      .help = "its format, whatever the extension, one of"},
     {.name = "type", .value = "NAME", .kind = KIND_TEXT, .group = GROUP_RENDER,
-     .commands = RENDER, .at = AT(render_type), .shown = "cpu, in pages all",
+     .commands = RENDER | REPORT, .at = AT(render_type), .shown = "cpu, in pages all",
      .help = "a value of a pprof or jfr file, such as off_cpu; any other name lists them"},
     {.name = "diff", .value = "BASE", .kind = KIND_PATH, .group = GROUP_RENDER,
      .commands = RENDER, .at = AT(diff_base), .shown = "",
      .help = "colour by the difference to this profile"},
+    {.name = "sources", .value = "DIR", .kind = KIND_DIR, .group = GROUP_RENDER,
+     .commands = RENDER, .at = AT(sources), .shown = "",
+     .help = "show in the page the lines that functions executed, of Python, Ruby, PHP and Perl files below DIR"},
     {.name = "dry-run", .kind = KIND_FLAG, .group = GROUP_UPLOAD, .commands = UPLOAD,
      .at = AT(dry_run), .shown = "",
      .help = "print requests with secrets masked; send nothing"},
-    {.name = "json", .kind = KIND_FLAG, .group = GROUP_DOCTOR, .commands = DOCTOR, .at = AT(json),
-     .shown = "", .help = "print one JSON object"},
+    {.name = "all-frames", .kind = KIND_FLAG, .group = GROUP_DUMP, .commands = DUMP, .at = AT(all_frames), .shown = "",
+     .help = "every frame and thread on a terminal, too, however many screens"},
+    {.name = "locals", .value = "no", .kind = KIND_CHOICE, .group = GROUP_DUMP, .commands = DUMP, .at = AT(locals),
+     .choices = no_or_yes, .fallback = "no", .help = "values of variables: never read, they may be secrets"},
+    {.name = "once", .kind = KIND_FLAG, .group = GROUP_TOP, .commands = TOP, .at = AT(settings.live.once),
+     .shown = "", .help = "one table, then the end"},
+    {.name = "interval", .value = "S", .kind = KIND_DURATION, .group = GROUP_TOP, .commands = TOP,
+     .at = AT(settings.live.interval_ns), .min = NS_PER_S / 5, .max = 86400 * NS_PER_S,
+     .shown = "0.5 on a screen, else 2", .help = "between two screens or tables"},
+    {.name = "json", .kind = KIND_FLAG, .group = GROUP_DOCTOR, .commands = DUMP | TOP | REPORT | DOCTOR, .at = AT(json),
+     .shown = "", .help = "print one JSON object; top: one for each interval, a line each"},
 };
 const size_t option_count = sizeof option_table / sizeof option_table[0];
 _Static_assert(sizeof option_table / sizeof option_table[0] <= OPTION_MAX, "raise OPTION_MAX");
@@ -468,7 +491,7 @@ static const struct option unused_text = {
 
 unsigned option_commands(const struct option *row)
 {
-    return row->commands ? row->commands : RUN;
+    return row->commands ? row->commands : RUN | TOP;
 }
 
 static bool same_name(const char *typed, size_t len, const char *name)

@@ -56,7 +56,10 @@ enum option_group {
     GROUP_TALK,
     GROUP_BACKEND,
     GROUP_TLS,
+    GROUP_REPORT,
     GROUP_RENDER,
+    GROUP_DUMP,
+    GROUP_TOP,
     GROUP_DOCTOR,
     GROUP_UPLOAD,
     GROUP_COUNT,
@@ -80,7 +83,7 @@ struct option {
     enum option_group group : 8;
     enum flag_label label : 8;
     enum frame_kind language : 8; /* for its choice_at */
-    unsigned commands : 8; /* bits of enum command_id that know it; 0 = profiling runs and doctor */
+    unsigned commands : 16; /* bits of enum command_id that know it; 0 = profiling runs, dump, top and doctor */
     char letter;           /* 0 = none */
     bool inverse;          /* a flag that is stored negated: --disable-x */
     bool gprofiler;        /* GPROFILER_<NAME> is read too */

@@ -485,6 +485,14 @@ static bool take_upload_period(struct parser *p, struct err *err)
     return apply_value(p->out, &match, period, "-u", SOURCE_ARGUMENT, err);
 }
 
+/* All that follows is the command to be profiled. */
+static bool take_command(struct parser *p)
+{
+    p->out->settings.scope.command = p->argv + p->next;
+    p->next = p->argc;
+    return true;
+}
+
 /* The first word that is no option. */
 static bool first_word(struct parser *p, struct err *err)
 {
@@ -496,15 +504,15 @@ static bool first_word(struct parser *p, struct err *err)
         p->out->words = p->argv;
         return enter_command(p, id, err);
     }
-    p->out->settings.scope.command = p->argv + p->next;
-    p->next = p->argc;
-    return true;
+    return take_command(p);
 }
 
 static bool word(struct parser *p, struct err *err)
 {
     if (p->out->command == COMMAND_RUN)
         return first_word(p, err);
+    if (p->out->command == COMMAND_TOP)
+        return take_command(p);
     p->out->words[p->out->word_count++] = p->argv[p->next++];
     return true;
 }
@@ -596,6 +604,9 @@ static bool resolve_target(struct request *out, struct err *err)
 static void hint_at_command(struct settings *s)
 {
     static const char *const hints[COMMAND_COUNT] = {
+        [COMMAND_DUMP] = "did you mean: pillion dump?",
+        [COMMAND_TOP] = "did you mean: pillion top?",
+        [COMMAND_REPORT] = "did you mean: pillion report?",
         [COMMAND_DOCTOR] = "did you mean: pillion doctor?",
         [COMMAND_RENDER] = "did you mean: pillion render?",
         [COMMAND_UPLOAD] = "did you mean: pillion upload?",
@@ -685,6 +696,21 @@ static bool resolve_run(struct request *out, struct err *err)
     return true;
 }
 
+/* A run whose windows are shown. Uploads are a fleet's, and hardly for who sits before a terminal. */
+static bool resolve_top(struct request *out, struct err *err)
+{
+    struct settings *s = &out->settings;
+    s->upload.wanted = false;
+    s->log.level = LOG_WARNING;
+    if (!resolve_run(out, err))
+        return false;
+    s->live.on = true;
+    s->live.json = out->json;
+    s->sampling.continuous = !s->live.once;
+    s->output.whole_run = s->output.bounded = false;
+    return true;
+}
+
 static bool wrong_count(const struct request *out, struct err *err)
 {
     const struct command_info *info = &command_table[out->command];
@@ -692,16 +718,31 @@ static bool wrong_count(const struct request *out, struct err *err)
                    info->usage);
 }
 
+static bool resolve_dump(struct request *out, struct err *err)
+{
+    if (out->word_count > 0 || !was_given(out, "pids", SOURCE_ARGUMENT))
+        return wrong_count(out, err);
+    return !out->locals ||
+           err_set(err, ERR_USAGE, 0, "--locals yes is not done: values of variables may be secrets, and are never "
+                                      "read; use a debugger");
+}
+
 static bool resolve_own(struct request *out, struct err *err)
 {
     switch (out->command) {
+    case COMMAND_TOP:
+        return resolve_top(out, err);
     case COMMAND_UPLOAD:
         out->settings.scope.mode = TARGET_ALL; /* there is no command to be named after */
+        return out->word_count > 0 || wrong_count(out, err);
+    case COMMAND_REPORT:
         return out->word_count > 0 || wrong_count(out, err);
     case COMMAND_RENDER:
         return (out->word_count > 0 && out->render_output) || wrong_count(out, err);
     case COMMAND_INSTALL:
         return out->word_count == 1 || wrong_count(out, err);
+    case COMMAND_DUMP:
+        return resolve_dump(out, err);
     case COMMAND_DOCTOR:
         return (out->word_count == 0 && !(out->settings.scope.pid_count > 1 &&
                                           was_given(out, "pids", SOURCE_ARGUMENT))) ||

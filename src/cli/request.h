@@ -54,10 +54,15 @@ struct request {
     /* render */
     const char *render_output; /* NULL = not given; "-" = standard output */
     const char *diff_base;
-    const char *render_type; /* a sample type's name; NULL = CPU time */
+    const char *sources; /* a folder; NULL = no text of lines */
+    const char *render_type; /* report, too: a sample type's name; NULL = CPU time */
     unsigned render_format; /* bits (encode/encode.h), 0 = by the extension */
 
-    bool json;    /* doctor */
+    unsigned report_top;
+    int locals;      /* dump: shown */
+    bool all_frames; /* dump */
+
+    bool json;    /* dump, report, doctor */
     bool dry_run; /* upload */
 
     /* Copies of secrets whose place in argv was overwritten; wiped and freed by request_release. */

@@ -10,6 +10,7 @@
 #include "base/time.h"
 #include "base/version.h"
 #include "encode/flame_block.h"
+#include "encode/flame_sources.h"
 #include "encode/flame_types.h"
 #include "encode/value.h"
 #include "encode/encode.h"
@@ -321,6 +322,9 @@ static void put_compared(struct page *page, const struct flame *f)
     page_markup(page, "), relative to equal totals: "
                       "<b>&#8722; blue</b> takes a smaller share than before, "
                       "<b>+ orange</b> a larger one.</p>\n");
+    if (!value_is_other(f->p)) {
+        changes_put(page, &f->changes, &f->tally);
+    }
 }
 
 static void put_header(struct page *page, const struct flame *f)
@@ -655,7 +659,8 @@ static bool put_types(struct page *page, struct flame_types *types, struct str f
 
 /* The whole. */
 
-static bool put_page(struct flame *f, struct flame_types *types, struct sink *out, struct err *err)
+static bool put_page(struct flame *f, struct flame_types *types, const struct encode_rules *rules, struct sink *out,
+                     struct err *err)
 {
     struct page page;
     page_begin(&page, out, err);
@@ -675,6 +680,9 @@ static bool put_page(struct flame *f, struct flame_types *types, struct sink *ou
     page_markup(&page, closing_markup);
     bool ok = flame_put_block(&page, f, 0);
     put_script(&page);
+    if (ok && rules != NULL && rules->sources != NULL) {
+        ok = flame_put_sources(&page, &f->tally, f->p, rules->sources);
+    }
     if (ok && types != NULL) {
         char first[FLAME_TYPE_LABEL_MAX] = "";
         struct str name = value_name(f->p);
@@ -688,30 +696,46 @@ static bool put_page(struct flame *f, struct flame_types *types, struct sink *ou
     return page_end(&page) && ok;
 }
 
-bool flame_write(struct profile *p, struct sink *out, struct err *err)
+static bool write_page(struct profile *p, const struct encode_rules *rules, struct sink *out, struct err *err)
 {
     struct flame_types types;
     flame_types_init(&types, p);
     bool is_of_cpu = p->samples.len > 1 || p->occurrences.len == 0 || p->waits.len > 0;
     struct flame f = {.p = !is_of_cpu && flame_types_next(&types) && types.why.kind == ERR_NONE ? &types.view : p};
-    bool ok = flame_prepare(&f, err) && put_page(&f, &types, out, err);
+    bool ok = flame_prepare(&f, err) && put_page(&f, &types, rules, out, err);
     flame_release(&f);
     flame_types_release(&types);
     return ok;
 }
 
-bool flame_write_diff(struct profile *p, struct profile *base, struct sink *out, struct err *err)
+bool flame_write(struct profile *p, struct sink *out, struct err *err)
+{
+    return write_page(p, NULL, out, err);
+}
+
+static void say_total(struct buf *words, const char *when, const struct profile_totals *sum)
+{
+    buf_printf(words, "%s: %.3g s of CPU time, %llu samples\n", when, (double)sum->cpu_ns / 1e9,
+               (unsigned long long)sum->count);
+}
+
+bool flame_write_diff(struct profile *p, struct profile *base, const struct encode_rules *rules, struct sink *out,
+                      struct buf *words, struct err *err)
 {
     struct flame f = {.p = p, .base = base};
-    bool ok = flame_prepare(&f, err) && put_page(&f, NULL, out, err);
+    bool ok = flame_prepare(&f, err) && put_page(&f, NULL, rules, out, err);
+    if (ok && words != NULL && !value_is_other(p)) {
+        say_total(words, "before", &f.base_sum);
+        say_total(words, "now", &f.sum);
+        changes_write(&f.changes, &f.tally, words);
+    }
     flame_release(&f);
     return ok;
 }
 
 static bool write_row(struct profile *p, const struct encode_rules *rules, struct sink *out, struct err *err)
 {
-    (void)rules;
-    return flame_write(p, out, err);
+    return write_page(p, rules, out, err);
 }
 
 const struct encoder encoder_html = {

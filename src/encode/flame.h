@@ -18,6 +18,11 @@
  * (its block is made aside to know that), or when its file cannot be read: the page says so at its
  * end. Of more than FLAME_TYPES_MAX the last are passed over. A comparison is of one type.
  *
+ * A profile with moments (profile/moments.h) has them in the first data block, of CPU time, for the strip of time above
+ * the graph. Of more than FLAME_MOMENTS_MAX neighbouring steps are joined, until there are as few or the window has
+ * only FLAME_STEPS_MIN: an hour is known from end to end, less finely. That needs 8 bytes per sample, beside the fold.
+ * A comparison and further types have none.
+ *
  * Errors: ERR_MEMORY, or whatever the sink reports; part of the file may have been written then.
  *
  * Safety. Names come from foreign processes. In the data block they are base64, which no HTML
@@ -25,7 +30,7 @@
  * content security policy that allows exactly the embedded script and style, by hash, and no
  * connection to anywhere.
  *
- * Data blocks, version 2. Each is an element `script` of a type that no browser runs. The first, with
+ * Data blocks, version 3. Each is an element `script` of a type that no browser runs. The first, with
  * id "data", stands before the page's script and is that of the static part. Those of further types,
  * "data1", "data2" … follow the script, so that the first graph waits for none of them; then, if there
  * is any, a `select` with id "type": an option per block, its value the block's number, its text the
@@ -51,6 +56,13 @@
  *                 same caller *name*, anywhere in the tree; 0 for one not in the list, followed by
  *                 the index of the name. The root counts as the name after the last
  *
+ *     times    only if the header has "steps", a number, and "step_ns", how long one is; the first begins at
+ *              "start_ms". When samples were taken, three lists of the nodes with own time, in pre-order:
+ *       count     twice the number of the node's steps with time, and 1 more when part of its time has none
+ *       step      those steps: the first, then how many later than the one before
+ *       weight    if the node has steps: of its time without one, if any, and of each step. Its own time is shared out
+ *                 by these; what they are a number of is not told
+ *
  * The lists of callees are learnt alike by writer and reader. Each entry counts its uses. A name
  * not in the list is appended with count 1, or replaces the last entry of a list that has
  * FLAME_CALLEES_MAX. A name found is counted and moves forward past all with a smaller count.
@@ -65,22 +77,30 @@
 #ifndef ENCODE_FLAME_H
 #define ENCODE_FLAME_H
 
+#include "base/encode_rules.h"
 #include "base/iface.h"
+#include "base/str.h"
 #include "profile/profile.h"
 
 enum {
-    FLAME_FORMAT_VERSION = 2,
+    FLAME_FORMAT_VERSION = 3,
     FLAME_KIND_PROCESS = 64,
     FLAME_KIND_THREAD,
     FLAME_KIND_CONTAINER,
     FLAME_DEPTH_MAX = 65535,
     FLAME_CALLEES_MAX = 127,
     FLAME_LINES_MAX = 5,
+    FLAME_MOMENTS_MAX = 400000,     /* about 1 MB of a page */
+    FLAME_STEPS_MIN = 100,
     FLAME_TYPES_MAX = 64,           /* beside the first */
     FLAME_PAGE_MAX_BYTES = 2500000, /* further ones make no larger page */
 };
 
 bool flame_write(struct profile *p, struct sink *out, struct err *err);
-bool flame_write_diff(struct profile *p, struct profile *base, struct sink *out, struct err *err);
+
+/* `words`, if not null, receives what grew and shrank as lines of text (changes.h). Of `rules` the reader of sources is
+ * looked at; it may be null. */
+bool flame_write_diff(struct profile *p, struct profile *base, const struct encode_rules *rules, struct sink *out,
+                      struct buf *words, struct err *err);
 
 #endif

@@ -3,7 +3,7 @@
    markup or code out of text: names reach the page through textContent and fillText only. The loader in flame.c
    provides unpack().
 
-   Sections: theme, data, trees, what is shown, colours, drawing, numbers in words, search, selecting and moving,
+   Sections: theme, data, trees, what is shown, colours, drawing, numbers in words, time, search, selecting and moving,
    taking things out, controls, events, start. */
 (async () => {
 const $ = id => document.getElementById(id);
@@ -22,16 +22,16 @@ function make(tag, text, on, attributes) {
 /* ---- Theme: follows the system until switched. */
 const root = document.documentElement, systemDark = matchMedia('(prefers-color-scheme: dark)');
 const forced = matchMedia('(forced-colors: active)'), coarse = matchMedia('(pointer: coarse)');
-let dark = systemDark.matches, themeSet = false;
+let dark = systemDark.matches, themeSet = false, chosenDark;
 try { /* some browsers refuse storage to local files */
   const kept = localStorage.getItem('pillion-theme');
-  if (kept) { dark = kept === 'dark'; themeSet = true; }
+  if (kept) { chosenDark = dark = kept === 'dark'; themeSet = true; }
 } catch (e) { /* then the system decides */ }
 function applyTheme() {
   if (themeSet) root.dataset.theme = dark ? 'dark' : 'light';
 }
 function switchTheme() {
-  dark = !dark;
+  chosenDark = dark = !dark;
   themeSet = true;
   try { localStorage.setItem('pillion-theme', dark ? 'dark' : 'light'); } catch (e) { /* for this visit only */ }
   applyTheme();
@@ -39,6 +39,11 @@ function switchTheme() {
 }
 applyTheme();
 if (!canvas) return; /* an empty profile has no graph */
+const sheet = new CSSStyleSheet();
+sheet.replaceSync(String.raw`
+/* flame_tool.css */
+`);
+document.adoptedStyleSheets = [sheet];
 /* ---- Data: see flame.h for the format. */
 const CALLEES_MAX = 127;
 /* Characters that are invisible or reorder others are shown as escapes, as the tables do. */
@@ -48,8 +53,9 @@ const show = text => text.replace(UNSEEN, c => {
   return c < '\x80' || c <= '\x9f' ? '\\x' + hex.padStart(2, '0') : '\\u' + hex.padStart(4, '0');
 });
 /* By name: linesOf its first line (0: unknown), then each heavy line with its share; moduleName that of its module;
-   formsOf ever shorter forms; of a process keyOf what it is called in links, joinedAs the box of all of that name. */
-let head, names, kinds, places, placeOf, file, linesOf, moduleName, formsOf, keyOf, joinedAs;
+   formsOf ever shorter forms; judged in a comparison [own, with callees]: 1 grew, -1 shrank, 0 within chance; of a process keyOf what it is called in links, joinedAs the box of all of that name. */
+let head, names, kinds, places, placeOf, file, linesOf, moduleName, formsOf, keyOf, joinedAs, judged;
+let moments, whole; /* when, or null; `file` is what is left of the whole in the picked span of time */
 
 function decode(bytes) {
   const text = new TextDecoder('utf-8', {ignoreBOM: true});
@@ -95,6 +101,7 @@ function decode(bytes) {
     const lines = linesOf[names.length - 1] = [number()];
     for (let n = number(); n > 0; n--) lines.push([number(), number() / 1000]);
   });
+  noteChanges();
   names.push('all');
   kinds.push(PROCESS);
   placeOf.push(0);
@@ -130,6 +137,28 @@ function decode(bytes) {
     return {n, name, parent, self};
   };
   file = tree();
+  /* By node: in which step which part of its own time was. What has no step stays out. */
+  const times = ({n, self}) => {
+    const count = new Int32Array(n);
+    let m = 0;
+    for (let i = 1; i < n; i++) if (self[i]) m += (count[i] = number()) >> 1;
+    const node = new Int32Array(m), step = new Int32Array(m), ns = new Float64Array(m);
+    for (let i = 1, k = 0; i < n; i++) {
+      for (let c = count[i] >> 1, s = 0; c; c--) {
+        node[k] = i;
+        step[k++] = s += number();
+      }
+    }
+    for (let i = 1, k = 0; i < n; i++) {
+      const from = k;
+      if (count[i] < 2) continue;
+      let sum = count[i] & 1 ? number() : 0;
+      for (let c = count[i] >> 1; c; c--) sum += ns[k++] = number();
+      for (let j = from; j < k; j++) ns[j] *= self[i] / sum;
+    }
+    return {node, step, ns};
+  };
+  moments = head.steps ? times(file) : null;
   if (head.compared) {
     const other = tree();
     file.before = new Float64Array(file.n);
@@ -141,6 +170,14 @@ function decode(bytes) {
   }
   if (at !== bytes.length) throw new Error('the data is cut or damaged');
 }
+
+/* Which functions of a comparison differ by more than chance: judged before the page was made. */
+function noteChanges() {
+  const key = (name, kind) => kind + ' ' + name;
+  const found = new Map((head.changed || []).map(([name, kind, ...signs]) => [key(show(name), kind), signs]));
+  judged = head.changed ? names.map((name, x) => kinds[x] < PROCESS && (found.get(key(name, kinds[x])) || [0, 0])) : [];
+}
+const isWithin = x => judged[x] && !judged[x][0] && !judged[x][1];
 
 /* ---- Trees. Nodes are numbers in pre-order, 0 is the root. Per node: name, parent, own time `self`, `total`, `left`
    edge in nanoseconds, `depth`, `end` of its subtree; in a comparison `before` and `wasTotal`, the other profile's part
@@ -369,8 +406,9 @@ function childrenOf(t, i) {
 /* ---- What is shown. The hash of the address holds all of it by names, so that a link works in another profile too. */
 const COLOURS = ['kind', 'module', 'own time'], SETS = ['kind', 'hide', 'proc', 'thread', 'box'];
 const FLAGS = ['regex', 'flip', 'recursion', 'modules', 'apart'];
-const S = {view: 'graph', name: '', flip: false, colour: 0, query: '', regex: false, focus: '', recursion: false,
-  modules: false, apart: false, kind: new Set(), hide: new Set(), proc: new Set(), thread: new Set(), box: new Set()};
+const S = {view: 'graph', name: '', lines: '', flip: false, colour: 0, query: '', regex: false, focus: '', recursion: false,
+  modules: false, apart: false, span: null, times: '', kind: new Set(), hide: new Set(), proc: new Set(),
+  thread: new Set(), box: new Set()};
 let base, parts = []; /* the tree after filtering; what is drawn of it: one part, or callees and callers */
 let hit = null, hits = null, hitAt = -1; /* by name; nodes by weight once walked through; the present one */
 let selected = null, hovered = null, sortBy = 'self', sortUp = false, note = '', toPivot = false;
@@ -619,12 +657,14 @@ async function load(number) {
   if (mine !== loads) return false;
   decode(bytes);
   joinProcesses();
+  whole = file;
+  prepareTime();
   shown = number;
   root.classList.toggle('other', number > 0);
   return true;
 }
 const typeName = () => types?.selectedOptions[0]?.text || '';
-const sum = () => types ? typeName() + ': ' + time(file.total[0]) + ' in all. ' : '';
+const sum = () => spanText() + (types ? typeName() + ': ' + time(file.total[0]) + ' in all. ' : '');
 
 function setType(option) {
   if (!types) return;
@@ -632,14 +672,19 @@ function setType(option) {
   restore(save(true));
 }
 
+/* What the table is sorted by: a key of its columns, "-" behind it when turned round. */
+const sorting = () => sortBy + (sortUp ? '-' : ''), sortedFirst = () => file.before ? 'self2' : 'self';
+
 function save(push) {
   const h = new URLSearchParams(), t = parts[0].tree;
   if (types && types.selectedIndex) h.set('type', typeName());
   if (S.view !== 'graph') h.set('v', S.view);
   if (S.view === 'sandwich') h.set('n', S.name);
-  for (const key of ['query', 'colour', 'focus']) if (S[key]) h.set(key, S[key]);
+  for (const key of ['query', 'colour', 'focus', 'lines']) if (S[key]) h.set(key, S[key]);
+  if (sorting() !== sortedFirst()) h.set('sort', sorting());
   for (const key of FLAGS) if (S[key]) h.set(key, 1);
   for (const set of SETS) for (const value of S[set]) h.append(set, set === 'kind' ? head.kinds[value][0] : value);
+  saveTime(h);
   for (const name of pathOf(t, parts[0].zoom).slice(0, 500)) h.append('z', name);
   const address = '#' + h;
   if (address === (location.hash || '#')) return address;
@@ -667,13 +712,17 @@ async function restore(address = location.hash) {
   S.name = text('n');
   S.query = query.value = text('query');
   S.focus = text('focus');
+  S.lines = text('lines');
+  sortUp = text('sort').endsWith('-');
+  sortBy = (text('sort') || sortedFirst()).replace('-', '');
   S.colour = +text('colour') % COLOURS.length || 0;
   for (const key of FLAGS) S[key] = text(key) === '1';
   for (const set of SETS) S[set] = new Set(h.getAll(set));
   S.kind = new Set([...S.kind].map(kindNumber).filter(k => k >= 0));
   note = type && type !== typeName() ? UNKNOWN + type : '';
-  for (const name of [S.focus, S.name]) if (name && !names.includes(name)) note = UNKNOWN + name;
+  for (const name of [S.focus, S.name, S.lines]) if (name && !names.includes(name)) note = UNKNOWN + name;
   note = damage || note;
+  restoreTime(text);
   rebuild(h.getAll('z'));
 }
 
@@ -705,7 +754,7 @@ function hue(h) {
 const kindColour = k => head.kinds[k] ? head.kinds[k][dark ? 3 : 2] : T.top;
 
 function recolour() {
-  if (!themeSet) dark = systemDark.matches;
+  dark = !printing && (themeSet ? chosenDark : systemDark.matches);
   const style = getComputedStyle(canvas);
   bg = rgb(style.backgroundColor);
   fg = rgb(style.color);
@@ -722,12 +771,13 @@ function recolour() {
   }
   drawLegend();
   redraw();
+  drawTime();
 }
 
 function colourOf(t, i) {
   if (!t.wasTotal || S.colour || kinds[t.name[i]] >= PROCESS) return tint[t.name[i]];
   const change = t.total[i] ? 1 - 2 * t.wasTotal[i] / t.total[i] : 0;
-  return mix(T.same, change > 0 ? T.more : T.less, Math.sqrt(Math.abs(change)));
+  return mix(T.same, change > 0 ? T.more : T.less, isWithin(t.name[i]) ? Math.sqrt(Math.abs(change)) / 5 : Math.max(judged[t.name[i]] ? .3 : 0, Math.sqrt(Math.abs(change))));
 }
 
 /* ---- Drawing. The canvas has the size of the window onto the graph; per row and pixel at most one box is looked at,
@@ -829,7 +879,7 @@ function measure() {
 function layout() {
   const rows = (file.deepest + 2) * rowHeight;
   const room = innerHeight - (scroll.hidden ? list : scroll).offsetTop - status.offsetHeight - 8;
-  scroll.style.height = Math.min(Math.max(innerHeight / 2, room), rows) + 'px';
+  scroll.style.height = printing ? Math.min(rowCount() * rowHeight, PAPER_MOST) + 'px' : Math.min(Math.max(innerHeight / 2, room), rows) + 'px';
   list.style.height = Math.max(innerHeight / 2, room) + 'px';
 }
 
@@ -882,6 +932,7 @@ function draw() {
   if (!root.dataset.drawn) {
     root.dataset.drawn = Math.round(performance.now()); /* milliseconds until the first complete graph */
     performance.mark('graph');
+    setTimeout(drawTime); /* the graph comes first */
   }
 }
 
@@ -891,7 +942,7 @@ const ink = () => forced.matches ? fg : dark ? 0xf4f4f4 : 0x111111;
 
 /* A comparison's labels begin with a sign, as colour must not be the only carrier. */
 function labelOf(t, i, width) {
-  const more = t.wasTotal && kinds[t.name[i]] < PROCESS ? t.total[i] - 2 * t.wasTotal[i] : 0;
+  const more = t.wasTotal && kinds[t.name[i]] < PROCESS && !isWithin(t.name[i]) ? t.total[i] - 2 * t.wasTotal[i] : 0;
   const sign = more > 0 ? '+ ' : more < 0 ? '\u2212 ' : '';
   const text = fit(t.name[i], Math.floor(width / charWidth) - sign.length);
   return text && sign + text;
@@ -943,6 +994,13 @@ function time(ns) {
 const percent = share => (100 * (share || 0)).toFixed(1) + ' %';
 const points = share => (Math.abs(share) < .0005 ? '' : share < 0 ? '\u2212' : '+') + Math.abs(100 * share).toFixed(1);
 
+/* A share of few samples is told with its \u00b1, as in the summary: 95 of 100 such intervals hold the true share. */
+const samples = () => head.hz && !head.value && !file.before ? file.total[0] / head.unit_ns : 0;
+function margin(share) {
+  const n = samples(), points = n && 196 * Math.sqrt(share * (1 - share) / n);
+  return points >= share * 10 && points >= .05 ? ' \u00b1 ' + points.toFixed(1) : '';
+}
+
 function describe({part, i}) {
   const t = part.tree, x = t.name[i], z = part.zoom, all = file.total[0];
   const facts = [kindName(x)];
@@ -950,8 +1008,9 @@ function describe({part, i}) {
   if (t.wasTotal) {
     const [was, now, change] = threeShares(t.total[i], t.wasTotal[i]);
     facts.push(percent(was) + ' before, ' + percent(now) + ' now (' + points(change) + ' points)');
+    if (judged[x]) facts.push(isWithin(x) ? 'within chance' : 'beyond chance');
   } else {
-    facts.push('total ' + time(t.total[i]) + ', ' + percent(t.total[i] / all) + ' of all' +
+    facts.push('total ' + time(t.total[i]) + ', ' + percent(t.total[i] / all) + ' of all' + margin(t.total[i] / all) +
       (z || base !== file && base !== joined ? ', ' + percent(t.total[i] / t.total[z]) + ' of view' : ''));
     if (t.self) facts.push('own ' + time(t.self[i]));
     if (head.hz && !head.value) facts.push(Math.round(t.total[i] / head.unit_ns).toLocaleString('en') + ' samples');
@@ -966,6 +1025,299 @@ function showStatus(text) {
   const at = hovered || selected, [name, facts] = text ? ['', text] : at ? describe(at) : ['', note || sum() + S.hint];
   status.replaceChildren(make('b', name), make('span', facts));
 }
+
+/* ---- Time: a strip of CPU over the window, or a heat map of it (columns of seconds, rows of their parts). A picked
+   span [from, to) of steps makes `file` what was in it; what has no moment is in no span. */
+const RAMP = [0, .3, .52, .7, .84], WIDTHS = [.1, .2, .5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600, 7200];
+const STRIP = 72, AXIS = 18, GUTTER = 44;
+const strip = make('section', undefined, null, {id: 'time', 'aria-label': 'Time', hidden: ''});
+const band = make('canvas', undefined, null, {id: 'band', tabindex: 0, role: 'application', 'aria-describedby': 'status'});
+const timeBar = make('p'), paper = band.getContext('2d', {alpha: false});
+strip.append(timeBar, band);
+scroll.before(strip);
+let lane, dragged = null, timeless = 0, cutAt = '', due = 0;
+
+const stepS = () => head.step_ns / 1e9;
+const stepSeconds = step => +(step * stepS()).toFixed(3);
+const inRange = (low, x, high) => Math.max(low, Math.min(x, high));
+const ofCpu = (words, other = '') => head.hz ? words : other;
+function clock(s, digits) {
+  if (!head.start_ms) return s.toFixed(digits) + ' s';
+  return new Date(head.start_ms + s * 1000).toISOString().slice(11, digits ? 20 + digits : 19);
+}
+function spanWords(span) {
+  const [from, to] = span.map(step => step * stepS());
+  const digits = [from, to].every(s => Math.abs(s * 10 - Math.round(s * 10)) < 1e-6) ? 1 : 2;
+  return from.toFixed(digits) + ' s to ' + to.toFixed(digits) + ' s' +
+    (head.start_ms ? ' (' + clock(from, digits) + ' to ' + clock(to, digits) + ' UTC)' : '');
+}
+function spanText() {
+  if (!S.span) return '';
+  const seen = file.total[0] ? time(file.total[0]) + ofCpu(' of CPU') : 'nothing was seen', lost = timelessText();
+  return spanWords(S.span) + ': ' + seen + (lost && ', ' + lost + ' of the window') + '. ';
+}
+const timelessText = () => timeless > whole.total[0] * 5e-4 ? 'not in time: ' + percent(timeless / whole.total[0]) : '';
+function spanDates(when) {
+  const [from, to] = S.span ? S.span.map(step => head.start_ms + step * stepS() * 1000) : [head.start_ms, head.end_ms];
+  return {start_time: when(from), end_time: when(to)};
+}
+
+/* What is told of the whole once: `group` of each moment, the heaviest processes and the rest. */
+function prepareTime() {
+  cutAt = '';
+  strip.hidden = true;
+  lane = null;
+  if (!moments) return;
+  const {node, ns} = moments, top = new Int32Array(whole.n), sums = new Map();
+  timeless = whole.total[0];
+  for (let i = 1; i < whole.n; i++) {
+    const p = whole.parent[i], x = whole.name[i];
+    top[i] = p ? top[p] : joinedAs[x] || x;
+  }
+  for (let m = 0; m < ns.length; m++) {
+    const x = top[node[m]];
+    sums.set(x, (sums.get(x) || 0) + ns[m]);
+    timeless -= ns[m];
+  }
+  const order = [...sums].sort((a, b) => b[1] - a[1]), most = order.length > 5 ? 4 : 5, place = new Map();
+  order.forEach(([x], k) => place.set(x, Math.min(k, most)));
+  const group = Uint8Array.from(node, i => place.get(top[i])), rest = order.slice(most);
+  const shown = order.slice(0, most).map(([x, ns]) => [fit(x, 28), ns]);
+  if (rest.length) shown.push([rest.length + ' others', rest.reduce((sum, [, ns]) => sum + ns, 0)]);
+  lane = {group, shown};
+}
+
+/* How the picture is divided: into cells of `cell` steps; a column has `rows` of them. */
+function divide() {
+  const all = head.steps * stepS(), heat = S.times === 'heat', most = x => heat ? 120 : x < 1 ? 60 : 150;
+  const wide = WIDTHS.find(w => (!heat || w >= 1) && w >= stepS() && all / w <= most(w)) || Math.ceil(all / 120);
+  const rows = heat ? inRange(1, Math.floor(wide / stepS() + 1e-9), 50) : 1;
+  const size = wide / rows / stepS(), cells = Math.ceil(head.steps / size - 1e-9);
+  const key = [heat, wide, rows].join();
+  if (lane.key === key) return;
+  const groups = heat ? 1 : lane.shown.length, sum = new Float64Array(cells * groups);
+  const {step, ns} = moments;
+  for (let m = 0; m < ns.length; m++) {
+    const c = Math.floor(step[m] / size + 1e-9);
+    sum[c * groups + (heat ? 0 : lane.group[m])] += ns[m];
+  }
+  let top = 0;
+  for (let c = 0; c < cells; c++) {
+    let here = 0;
+    for (let g = 0; g < groups; g++) here += sum[c * groups + g];
+    top = Math.max(top, here / (size * head.step_ns));
+  }
+  Object.assign(lane, {key, wide, rows, cells, size, groups, sum, top});
+}
+
+const edgeOf = cell => Math.min(head.steps, Math.ceil(cell * lane.size - 1e-9));
+const cellOf = step => Math.floor(step / lane.size + 1e-9);
+const columns = () => Math.ceil(lane.cells / lane.rows);
+
+function drawTime() {
+  if (!lane || !root.dataset.drawn) return;
+  strip.hidden = S.times === 'hidden';
+  if (strip.hidden) return;
+  divide();
+  const heat = S.times === 'heat', r = devicePixelRatio || 1, w = band.clientWidth, rowH = heat ? 2 : 1;
+  const high = heat ? Math.max(STRIP, lane.rows * rowH) : STRIP, n = columns();
+  band.style.height = high + AXIS + 'px';
+  band.style.touchAction = heat ? 'none' : 'pan-y';
+  band.width = Math.round(w * r);
+  band.height = Math.round((high + AXIS) * r);
+  paper.setTransform(r, 0, 0, r, 0, 0);
+  const accent = forced.matches ? fg : dark ? 0x8ab4ff : 0x1b56b8;
+  const x = c => Math.round((GUTTER + (w - GUTTER) * c / n) * r) / r;
+  const gap = x(1) - x(0) > 4 ? 1 : 0, span = dragged || S.span, shade = k => css(mix(accent, bg, RAMP[k]));
+  const rect = (colour, ...where) => { paper.fillStyle = colour; paper.fillRect(...where); };
+  const {rows, groups, sum, size} = lane, full = size * head.step_ns * (lane.top || 1);
+  const inside = c => !span || edgeOf(c + 1) > span[0] && edgeOf(c) < span[1];
+  rect(css(bg), 0, 0, w, high + AXIS);
+  for (let c = 0; c < lane.cells; c++) {
+    const column = Math.floor(c / rows), left = x(column), wide = x(column + 1) - left - gap;
+    if (heat) {
+      const edge = row => Math.round(row * high / rows * r) / r, y = edge(c % rows), tall = edge(c % rows + 1) - y;
+      const part = sum[c] / full, low = mix(bg, accent, .08);
+      const colour = part ? mix(low, accent, Math.sqrt(part)) : mix(bg, fg, S.span ? .12 : .05);
+      rect(css(inside(c) ? colour : mix(colour, bg, .65)), left, y, wide, tall);
+    } else for (let g = 0, y = high; g < groups; g++) {
+      const tall = sum[c * groups + g] / full * (high - 4);
+      paper.globalAlpha = inside(c) ? 1 : .3;
+      if (tall) rect(shade(g), left, y -= tall, wide, tall);
+      paper.globalAlpha = 1;
+    }
+  }
+  if (span && !heat) {
+    const at = step => GUTTER + (w - GUTTER) * step / size / n;
+    paper.strokeStyle = css(fg);
+    paper.strokeRect(at(span[0]) + .5, .5, Math.max(1, at(span[1]) - at(span[0]) - 1), high - 1);
+  }
+  rect(css(mix(bg, fg, .5)), GUTTER, high, w - GUTTER, 1);
+  paper.fillStyle = css(fg);
+  paper.font = '11px system-ui, sans-serif';
+  paper.textBaseline = 'alphabetic';
+  paper.textAlign = 'right';
+  const left = GUTTER - 4, label = heat ? [0, lane.wide] : [lane.top, 0];
+  paper.fillText(+label[0].toPrecision(2), left, 10);
+  paper.fillText(+label[1].toPrecision(2), left, high);
+  paper.fillText(heat ? 's' : ofCpu('cores'), left, high / 2 + 4);
+  paper.textAlign = 'left';
+  const every = Math.max(1, Math.ceil((head.start_ms ? 64 : 56) / ((w - GUTTER) / n)));
+  const nice = [1, 2, 5, 10, 15, 20, 30, 60, 120].find(k => k >= every) || every;
+  for (let c = 0; c < n; c += nice) {
+    const at = x(c);
+    if (at + 50 > w) break;
+    rect(css(fg), at, high, 1, 4);
+    paper.fillText(clock(c * lane.wide, nice * lane.wide < 1 ? 1 : 0), at + 3, high + 14);
+  }
+  drawTimeBar(shade, heat);
+}
+
+function drawTimeBar(shade, heat) {
+  const span = dragged || S.span, focused = document.activeElement, all = whole.total[0];
+  const button = (key, text) => make('button', text, () => KEYS[key][1](), {title: KEYS[key][0] + ' (' + key + ')'});
+  const legend = heat ? [make('span', 'CPU by second (across) and part of it (down)' + ofCpu(', at most ' + lane.top.toFixed(1) + ' cores'))]
+    : lane.shown.map(([name, ns], k) => {
+      const entry = make('span'), box = make('i');
+      box.style.background = shade(k);
+      entry.append(box, name + ' ', make('small', percent(ns / all)));
+      return entry;
+    });
+  const kept = timeBar.contains(focused);
+  timeBar.replaceChildren(button('q', 'Time: ' + (heat ? 'heat map' : 'strip')), ...legend, make('small', timelessText()));
+  if (kept) timeBar.firstChild.focus();
+  band.setAttribute('aria-label', (heat ? 'Heat map of CPU over time' : 'CPU over time') + ', ' +
+    (span ? 'picked ' + spanWords(span) : 'all ' + spanWords([0, head.steps]) + ' shown') +
+    '. Arrow keys move the span, with Shift its end; Escape shows all.');
+}
+
+/* What was in the span: those of the nodes that had time in it, or above one. */
+function cutTime() {
+  const key = String(S.span || '');
+  if (key === cutAt) return;
+  cutAt = key;
+  file = whole;
+  joined = null;
+  if (!S.span) return;
+  const {node, step, ns} = moments, {n, parent, name} = whole, [from, end] = S.span;
+  const self = new Float64Array(n), to = new Int32Array(n);
+  for (let m = 0; m < ns.length; m++) {
+    if (step[m] < from || step[m] >= end) continue;
+    self[node[m]] += ns[m];
+    for (let i = node[m]; i && !to[i]; i = parent[i]) to[i] = 1;
+  }
+  let made = 1;
+  for (let i = 1; i < n; i++) if (to[i]) to[i] = made++;
+  const up = new Int32Array(made), named = new Int32Array(made), own = new Float64Array(made);
+  named[0] = name[0];
+  for (let i = 1; i < n; i++) {
+    const k = to[i];
+    if (!k) continue;
+    up[k] = to[parent[i]];
+    named[k] = name[i];
+    own[k] = self[i];
+  }
+  file = arrange(made, up, named, own);
+}
+
+const unlessAll = span => span && (span[0] > 0 || span[1] < head.steps) ? span : null;
+function pickTime(span, push) {
+  S.span = unlessAll(span);
+  dragged = null;
+  save(push);
+  drawTime();
+  cancelAnimationFrame(due);
+  due = requestAnimationFrame(() => { /* keys that repeat may be faster than a large graph */
+    cutTime();
+    refilter();
+  });
+}
+function wholeTime() {
+  if (S.span) {
+    S.span = null;
+    save(true);
+  }
+  cutTime();
+  refilter();
+}
+
+function saveTime(h) {
+  if (S.span) h.set('span', S.span.map(stepSeconds).join('-'));
+  if (S.times) h.set('times', S.times);
+}
+function restoreTime(text) {
+  const [, from, to] = (/^([\d.]+)-([\d.]+)$/.exec(text('span')) || []).map(s => Math.round(s / stepS()));
+  S.times = ['heat', 'hidden'].includes(text('times')) ? text('times') : '';
+  S.span = moments && from >= 0 && from < to && from < head.steps ? [from, Math.min(to, head.steps)] : null;
+  if (text('span') && !S.span) note = UNKNOWN + text('span') + ' s';
+  S.span = unlessAll(S.span);
+  strip.hidden = !moments || S.times === 'hidden';
+  cutTime();
+}
+
+function nextTime() {
+  if (!moments) return showStatus('When samples were taken is not known here.');
+  S.times = {'': 'heat', heat: 'hidden', hidden: ''}[S.times];
+  save();
+  drawTime();
+  redraw();
+}
+function focusTime() {
+  if (!moments) return nextTime();
+  if (S.times === 'hidden') nextTime();
+  band.focus();
+}
+
+/* Left and right by a column, up and down by a row, with Shift the end alone; the first picks a column. */
+function timeKey({key, shiftKey}) {
+  const {rows, cells} = lane, last = Math.max(0, cells - rows);
+  const by = {ArrowLeft: -rows, ArrowRight: rows, ArrowUp: -1, ArrowDown: 1}[key];
+  if (!by && key !== 'Home' && key !== 'End') return false;
+  if (key === 'Home' || by > 0 && !S.span) pickTime([0, edgeOf(rows)], true);
+  else if (key === 'End' || !S.span) pickTime([edgeOf(last), head.steps], true);
+  else {
+    let a = cellOf(S.span[0]), b = cellOf(S.span[1] - 1) + 1;
+    if (shiftKey) b = inRange(a + 1, b + by, cells);
+    else {
+      const move = inRange(-a, by, cells - b);
+      a += move;
+      b += move;
+    }
+    pickTime([edgeOf(a), edgeOf(b)]);
+  }
+  return true;
+}
+
+/* The cell under the pointer. */
+function cellAt(event) {
+  const box = band.getBoundingClientRect(), {rows} = lane, high = box.height - AXIS;
+  const column = Math.floor((event.clientX - box.left - GUTTER) / (box.width - GUTTER) * columns());
+  const row = Math.floor((event.clientY - box.top) / high * rows);
+  return Math.min(inRange(0, column, columns() - 1) * rows + inRange(0, row, rows - 1), lane.cells - 1);
+}
+const cellsFrom = (a, b) => [edgeOf(Math.min(a, b)), edgeOf(Math.max(a, b) + 1)];
+let pressedAt = -1;
+band.addEventListener('pointerdown', event => {
+  if (event.button) return;
+  band.setPointerCapture(event.pointerId);
+  pressedAt = cellAt(event);
+});
+band.addEventListener('pointermove', event => {
+  if (pressedAt < 0) return;
+  dragged = cellsFrom(pressedAt, cellAt(event));
+  drawTime();
+});
+band.addEventListener('pointerup', event => {
+  if (pressedAt < 0) return;
+  const span = cellsFrom(pressedAt, cellAt(event));
+  pressedAt = -1;
+  pickTime(span, true);
+});
+band.addEventListener('pointercancel', () => {
+  pressedAt = -1;
+  dragged = null;
+  drawTime();
+});
 
 /* ---- Search: each name is tested once. */
 function search() {
@@ -1154,7 +1506,8 @@ function download(lines, type, name) {
   const link = make('a'), url = URL.createObjectURL(new Blob(lines, {type}));
   link.href = url;
   const plain = text => (text || '').replace(/[^\w.-]+/g, '_');
-  link.download = (plain(head.service) || 'profile') + (head.value ? '.' + plain(head.value) : '') + name;
+  link.download = (plain(head.service) || 'profile') + (head.value ? '.' + plain(head.value) : '') +
+    (S.span ? '.' + S.span.map(stepSeconds).join('-') + 's' : '') + name;
   link.click();
   setTimeout(() => URL.revokeObjectURL(url), 60000);
 }
@@ -1171,9 +1524,9 @@ function saveCollapsed() {
     metadata: {hostname: head.host, run_arguments: {service_name: head.service, profile_api_version: null}},
     sampling_mode: 'frequency',
     sampling_frequency: head.hz,
-    start_time: when(head.start_ms),
-    end_time: when(head.end_ms),
-    pillion: {version: head.version, period_ns: head.unit_ns, value: head.value, unit: head.unit},
+    ...spanDates(when),
+    pillion: {version: head.version, period_ns: head.unit_ns, value: head.value, unit: head.unit,
+      span: S.span ? spanWords(S.span) : undefined},
   }) + '\n'];
   let owed = 0;
   for (let i = 1; i < file.n; i++) {
@@ -1188,7 +1541,7 @@ function saveCollapsed() {
 
 function saveSvg() {
   const xml = text => text.replace(/[&<>"]/g, c => '&#' + c.charCodeAt(0) + ';');
-  const h = rowHeight * dpr, high = rowCount() * h, out = [];
+  const h = rowHeight * dpr, told = spanText(), high = (rowCount() + !!told) * h, out = [];
   out.push(`<svg xmlns="http://www.w3.org/2000/svg" width="${W / dpr}" height="${high / dpr}"`,
     ` viewBox="0 0 ${W} ${high}" font-family="monospace" font-size="${12 * h / 17}">`,
     `<rect width="100%" height="100%" fill="${css(bg)}"/>\n`);
@@ -1203,6 +1556,7 @@ function saveSvg() {
       out.push('</g>\n');
     });
   }
+  if (told) out.push(`<text x="${3 * dpr}" y="${high - .25 * h}" fill="${css(fg)}">${xml(told)}</text>`);
   out.push('</svg>\n');
   download(out, 'image/svg+xml', '.svg');
 }
@@ -1229,9 +1583,10 @@ function undoFilters() {
   for (const set of SETS) S[set].clear();
   S.focus = '';
   S.recursion = S.modules = false;
-  refilter();
+  wholeTime();
 }
 function leave() {
+  if (S.span && !parts.some(part => part.zoom)) return wholeTime();
   for (const part of parts) part.zoom = 0;
   zoomTo(parts[0], 0);
 }
@@ -1240,11 +1595,12 @@ const VIEWS = {graphview: 'graph', bottom: 'bottom', sandwich: 'sandwich', table
 /* key: [what it does, how, in the context menu?] */
 const KEYS = {
   Enter: ['Zoom to this frame', () => target() && zoomTo(target().part, target().i), 1],
-  Escape: ['Leave the zoom (also 0)', leave],
+  Escape: ['Leave the zoom, then the span of time (also 0)', leave],
   Backspace: ['One caller up', () => zoomTo(parts[0], parts[0].tree.parent[parts[0].zoom])],
   w: ['Sandwich: callers and callees of this function', () => setView('sandwich', targetName()), 1],
   f: ['Only stacks with this function', () => onFunction(name => { S.focus = name; refilter(); }), 1],
   x: ['Hide stacks with this function', () => onFunction(name => toggle(S.hide, name)), 1],
+  h: ['Lines of this function', showLines, 1],
   y: ['Copy this stack as a collapsed line', copyStack, 1],
   o: ['Copy this name', () => onFunction(name => copy(name, name)), 1],
   g: ['Graph: callers above, callees below', () => setView('graph')],
@@ -1257,6 +1613,8 @@ const KEYS = {
   j: ['Processes of one name together or apart', () => flag('apart'), 2],
   r: ['Collapse direct recursion', () => flag('recursion'), 2],
   m: ['Collapse to modules', () => flag('modules'), 2],
+  z: ['Pick a span of time: arrows move it, with Shift its end, Escape shows all', focusTime, 2],
+  q: ['Strip of time, heat map or neither', nextTime, 2],
   k: ['Kernel frames on or off', () => toggle(S.kind, kindNumber('kernel'))],
   n: ['Native frames on or off', () => toggle(S.kind, kindNumber('native'))],
   a: ['Time not seen on or off', () => toggle(S.kind, head.unseen)],
@@ -1281,9 +1639,11 @@ function drawControls() {
   scroll.hidden = S.view === 'table';
   list.hidden = !scroll.hidden;
   drawChips();
+  drawDetail();
   const crumbs = [], part = parts[0], crumb = (text, undo) => crumbs.push(make('button', text + ' \u00d7', undo));
   if (part.zoom) crumb('zoom: ' + fit(part.tree.name[part.zoom], 40), leave);
   if (S.view === 'sandwich') crumb('function: ' + S.name, () => setView('graph'));
+  if (S.span) crumb('time: ' + spanWords(S.span), wholeTime);
   if (S.focus) crumb('only: ' + S.focus, () => { S.focus = ''; refilter(); });
   for (const set of SETS.slice(1)) {
     const word = set === 'hide' ? 'without: ' : 'only: ';
@@ -1365,10 +1725,11 @@ let tableRows = 200;
 function numberColumns({self, total, was, wasTotal}) {
   const all = base.total[0], pairs = [['self', 'Own time', self, was], ['total', 'With callees', total, wasTotal]];
   return pairs.flatMap(([key, title, sum, before]) => {
-    if (!was) return [[key, title, x => sum[x], x => [percent(sum[x] / all), time(sum[x])]]];
+    if (!was) return [[key, title, x => sum[x], x => [percent(sum[x] / all) + (samples() < 1000 ? margin(sum[x] / all) : ''), time(sum[x])]]];
     return ['before', 'now', 'points'].map((column, k) => {
       const value = x => threeShares(sum[x], before[x])[k];
-      return [key + k, column, value, x => [(k === 2 ? points : percent)(value(x))]];
+      const mark = x => ['\u25bc ', '', '\u25b2 '][(judged[x] ? judged[x][+(key === 'total')] : 0) + 1];
+      return [key + k, column, value, x => [k === 2 ? mark(x) + points(value(x)) : percent(value(x))]];
     });
   });
 }
@@ -1398,6 +1759,7 @@ function drawTable() {
     cell.append(make('button', title, () => {
       sortUp = key === sortBy && !sortUp;
       sortBy = key;
+      save();
       drawTable();
       list.querySelector('[aria-sort*=cending] button').focus();
     }));
@@ -1416,6 +1778,59 @@ function drawTable() {
     }));
   }
 }
+
+/* ---- Lines of a function: their shares as bars, and their text if `render --sources` found it. */
+const detail = make('section', '', null, {id: 'detail', hidden: '', 'aria-label': 'Lines of a function'});
+status.after(detail);
+let texts; /* of functions: their kind and name, then [first line, its text, the next one's …] for each piece */
+
+function showLines() {
+  onFunction(name => {
+    S.lines = name === S.lines ? '' : name;
+    save();
+    drawDetail();
+  });
+}
+function hideLines() {
+  S.lines = '';
+  save();
+  drawDetail();
+}
+
+async function drawDetail() {
+  const x = names.findIndex((name, k) => name === S.lines && kinds[k] < PROCESS);
+  detail.hidden = x < 0;
+  if (x < 0) return redraw();
+  if ($('sources') && !texts) {
+    texts = new Map();
+    for (const [name, kind, ...pieces] of JSON.parse(new TextDecoder().decode(await unpack('sources')))) {
+      texts.set(kind + show(name), pieces);
+    }
+    return drawDetail();
+  }
+  const {self, total} = tally(base), all = base.total[0], [first, ...heavy] = linesOf[x] || [];
+  const facts = [kindName(x), places[placeOf[x]], file.before ? '' : 'own ' + percent(self[x] / all) + margin(self[x] / all) +
+    ', with callees ' + percent(total[x] / all) + margin(total[x] / all), first ? 'begins at line ' + first : ''];
+  const table = make('table'), most = Math.max(...heavy.map(row => row[1])), share = new Map(heavy);
+  const pieces = texts?.get(kinds[x] + S.lines) || heavy.map(([line]) => [line]).sort((a, b) => a[0] - b[0]);
+  for (const [from, ...lines] of pieces) {
+    const body = table.createTBody();
+    (lines.length ? lines : ['']).forEach((text, k) => {
+      const row = body.insertRow(), part = share.get(from + k), bar = make('i');
+      bar.style.width = 6 * (part || 0) / most + 'em';
+      row.insertCell().textContent = from + k;
+      row.insertCell().textContent = part ? percent(part) : '';
+      row.insertCell().append(bar);
+      row.insertCell().textContent = show(text);
+      if (part) row.className = 'heavy';
+    });
+  }
+  detail.replaceChildren(make('h2', names[x]), make('button', 'Close', hideLines, {title: 'h'}),
+    make('p', facts.filter(fact => fact).join(' \u00b7 ')), heavy.length ? table : make('p', NO_LINES));
+  redraw();
+}
+const NO_LINES = 'Its lines are not in this profile: a .pprof and a running profile have those of Python, Ruby, PHP and Perl,' +
+  ' a .col with --col-lines.';
 
 /* Menus: a list of keys of KEYS at a place. */
 const menu = $('menu');
@@ -1462,12 +1877,13 @@ canvas.addEventListener('click', event => {
   zoomTo(at.part, at.i);
 });
 canvas.addEventListener('contextmenu', event => {
-  const at = event.button === 2 ? nodeAt(event) : selected;
+  const keyed = event.button !== 2 && event.pointerType !== 'touch'; /* a long press has no button */
+  const at = keyed ? selected : nodeAt(event);
   if (!at) return;
   event.preventDefault();
   selected = at;
   hovered = null;
-  const box = canvas.getBoundingClientRect(), keyed = event.button !== 2;
+  const box = canvas.getBoundingClientRect();
   const y = box.top + (rowOf(at.part, at.part.tree.depth[at.i]) + 1) * rowHeight - scroll.scrollTop;
   popup(1, keyed ? box.left + 20 : event.clientX, keyed ? y : event.clientY, canvas);
   redraw();
@@ -1508,6 +1924,7 @@ document.addEventListener('keydown', event => {
   }
   if (typing || event.ctrlKey || event.metaKey || event.altKey || $('help').open) return;
   const onControl = event.target.closest('button, a, input, summary');
+  if (event.target === band && timeKey(event)) return event.preventDefault();
   if (/^Arrow/.test(key) && event.target === canvas) move(key);
   else if (key === '0') leave();
   else if (KEYS[key] && !(onControl && key === 'Enter')) KEYS[key][1]();
@@ -1535,9 +1952,23 @@ $('more').addEventListener('click', () => {
   const box = $('more').getBoundingClientRect();
   popup(2, box.left, box.bottom + 2, $('more'));
 });
+/* On paper: all rows, in light colours. */
+const PAPER_MOST = 4000;
+let printing = false;
+for (const type of ['beforeprint', 'afterprint']) addEventListener(type, () => {
+  printing = type === 'beforeprint';
+  root.dataset.theme = 'light';
+  if (!printing) {
+    dark = themeSet ? chosenDark : systemDark.matches;
+    delete root.dataset.theme;
+    applyTheme();
+  }
+  recolour();
+  draw();
+});
 scroll.addEventListener('scroll', redraw);
 new ResizeObserver(redraw).observe(scroll);
-addEventListener('resize', redraw);
+addEventListener('resize', () => { redraw(); drawTime(); });
 (function watchRatio() { /* moved to another screen */
   matchMedia(`(resolution: ${devicePixelRatio}dppx)`).addEventListener('change', () => {
     watchRatio();
@@ -1560,7 +1991,6 @@ try {
   status.textContent = 'The graph cannot be shown (' + e.message + '). The tables below hold the essence.';
   return;
 }
-if (file.before) sortBy = 'self2';
 S.hint = 'Click a frame to zoom, right-click for more, / to search, ? for all keys.';
 const keyList = make('dl');
 for (const key in KEYS) keyList.append(make('dt', key), make('dd', KEYS[key][0]));

@@ -109,6 +109,7 @@ static bool prepare_diff(struct flame *f, struct err *err)
     bool ok = flame_tally_init(&f->tally, f->p, &f->fold, &f->base_fold, err);
     if (ok) {
         find_places(f, f->base, &f->base_fold, ids);
+        ok = changes_find(&f->changes, &f->tally, f->p, f->base, err);
     }
     free(ids);
     return ok;
@@ -134,12 +135,17 @@ bool flame_prepare(struct flame *f, struct err *err)
     }
     find_places(f, f->p, &f->fold, NULL);
     choose_unit(f);
+    if (f->base == NULL) {
+        f->times = flame_times_of(f->p, &f->fold, f->unit_ns);
+    }
     return true;
 }
 
 void flame_release(struct flame *f)
 {
     flame_tally_release(&f->tally);
+    flame_times_release(&f->times);
+    changes_release(&f->changes);
     fold_release(&f->fold);
     fold_release(&f->base_fold);
     free(f->sampled_ns);
@@ -216,6 +222,14 @@ static void write_header(struct buf *json, const struct flame *f)
     buf_text(json, f->exact ? "true" : "false");
     json_key(json, "compared");
     buf_text(json, f->base != NULL ? "true" : "false");
+    if (f->times.steps > 0) {
+        json_number(json, "step_ns", f->times.step_ns);
+        json_number(json, "steps", f->times.steps);
+    }
+    if (f->changes.is_told) {
+        json_key(json, "changed");
+        changes_json(json, &f->changes, &f->tally);
+    }
     json_kinds(json);
     json_processes(json, f);
     buf_text(json, "}");
@@ -235,7 +249,7 @@ bool flame_put_block(struct page *page, struct flame *f, unsigned number)
         snprintf(id, sizeof id, "%u", number);
     }
     page_printf(page, "<script type=\"application/octet-stream\" id=\"data%s\">\n", id);
-    bool ok = flame_data_write(&f->tally, buf_slice(&json), f->unit_ns, f->exact, page);
+    bool ok = flame_data_write(&f->tally, &f->times, buf_slice(&json), f->unit_ns, f->exact, page);
     buf_release(&json);
     page_markup(page, "</script>\n");
     return ok;

@@ -12,6 +12,7 @@
 #ifndef ENCODE_FLAME_BLOCK_H
 #define ENCODE_FLAME_BLOCK_H
 
+#include "encode/changes.h"
 #include "encode/flame_data.h"
 
 enum { FLAME_PROCESS_ROWS_MAX = 100 };
@@ -23,6 +24,8 @@ struct flame {
     struct profile_totals sum, base_sum;
     struct fold fold, base_fold;
     struct flame_tally tally;
+    struct flame_times times;
+    struct changes changes; /* of a comparison */
     uint32_t *heaviest;    /* process ids, heaviest first, FLAME_PROCESS_ROWS_MAX at most */
     uint64_t *sampled_ns;  /* per process id */
     size_t process_count;

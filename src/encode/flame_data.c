@@ -110,6 +110,8 @@ static bool tally_fold(struct flame_tally *t, size_t which)
         if (which == 0) {
             e->self_ns += at[w.node].self_ns;
             e->total_ns += e->open == 0 ? at[w.node].total_ns : 0;
+        } else {
+            e->was_self_ns += at[w.node].self_ns;
         }
         e->open++;
         t->node_count[which]++;
@@ -136,6 +138,42 @@ bool flame_tally_init(struct flame_tally *tally, struct profile *p, struct fold 
         return no_memory(err);
     }
     *tally = t;
+    return true;
+}
+
+/* A child has a larger number than its caller. */
+static void sum_chosen(const struct flame_tally *t, const struct fold *fold, const uint8_t *chosen, uint64_t *below)
+{
+    const struct fold_node *at = fold->nodes.at;
+    for (size_t n = fold->nodes.len; n-- > 1;) {
+        below[n] += chosen[entry_of_node(t, at, (uint32_t)n)] ? at[n].self_ns : 0;
+        below[at[n].parent] += below[n];
+    }
+}
+
+bool flame_tally_part(struct flame_tally *t, size_t which, const uint8_t *chosen, uint64_t *sums, struct err *err)
+{
+    const struct fold *fold = t->folds[which];
+    const struct fold_node *at = fold->nodes.at;
+    uint64_t *below = calloc(fold->nodes.len, sizeof *below);
+    if (below == NULL) {
+        return no_memory(err);
+    }
+    sum_chosen(t, fold, chosen, below);
+    struct walk w = {.at = at};
+    uint32_t last = 0;
+    while (walk_next(&w)) {
+        for (uint32_t i = 0; i < w.climbed; i++, last = at[last].parent) {
+            t->entries.at[entry_of_node(t, at, last)].open--;
+        }
+        uint32_t id = entry_of_node(t, at, w.node);
+        sums[id] += t->entries.at[id].open++ == 0 ? below[w.node] : 0;
+        last = w.node;
+    }
+    for (; last != 0; last = at[last].parent) {
+        t->entries.at[entry_of_node(t, at, last)].open--;
+    }
+    free(below);
     return true;
 }
 
@@ -389,6 +427,19 @@ static void pack_front_coded(struct packer *k, struct str before, struct str tex
     pack_bytes(k, text.ptr + shared, text.len - shared);
 }
 
+bool flame_data_pack(struct page *page, struct str bytes)
+{
+    struct packer *k = malloc(sizeof *k);
+    if (k == NULL || !packer_begin(k, page)) {
+        free(k);
+        return no_memory(page->err);
+    }
+    pack_bytes(k, bytes.ptr, bytes.len);
+    bool ok = packer_end(k);
+    free(k);
+    return ok;
+}
+
 /* Names and places. */
 
 struct sorted {
@@ -583,8 +634,38 @@ static bool pack_callees(struct packer *k, struct flame_tally *t, struct callees
     return true;
 }
 
-bool flame_data_write(struct flame_tally *tally, struct str header, uint64_t unit_ns, bool exact,
-                      struct page *page)
+/* When. A list of its own for each kind of number, as each has its own frequent values. */
+
+enum times_list { COUNTS, STEPS, WEIGHTS, LISTS };
+
+static bool pack_times(struct packer *k, const struct fold *fold, struct flame_times *times)
+{
+    for (enum times_list list = COUNTS; list < LISTS; list++) {
+        struct walk w = {.at = fold->nodes.at};
+        while (walk_next(&w)) {
+            if (fold->nodes.at[w.node].self_ns == 0) {
+                continue;
+            }
+            if (!flame_times_at(times, w.node)) {
+                return false;
+            }
+            if (list == COUNTS) {
+                pack(k, 2 * times->here.len + (times->rest > 0));
+            } else if (list == WEIGHTS && times->rest > 0 && times->here.len > 0) {
+                pack(k, times->rest);
+            }
+            uint32_t before = 0;
+            for (size_t i = 0; list != COUNTS && i < times->here.len; i++) {
+                pack(k, list == STEPS ? times->here.at[i].step - before : times->here.at[i].weight);
+                before = times->here.at[i].step;
+            }
+        }
+    }
+    return true;
+}
+
+bool flame_data_write(struct flame_tally *tally, struct flame_times *times, struct str header, uint64_t unit_ns,
+                      bool exact, struct page *page)
 {
     struct packer *k = malloc(sizeof *k);
     struct callees callees = {0};
@@ -601,6 +682,9 @@ bool flame_data_write(struct flame_tally *tally, struct str header, uint64_t uni
         pack_shape(k, tally->folds[i]);
         pack_weight(k, tally->folds[i], unit_ns, exact);
         memory = pack_callees(k, tally, &callees, tally->folds[i]->nodes.at);
+    }
+    if (memory && times->steps > 0) {
+        memory = pack_times(k, tally->folds[0], times);
     }
     bool ok = packer_end(k) && memory;
     vec_release(&callees.list);

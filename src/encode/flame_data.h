@@ -13,6 +13,7 @@
 #define ENCODE_FLAME_DATA_H
 
 #include "encode/flame_text.h"
+#include "encode/flame_times.h"
 #include "profile/fold.h"
 
 enum { FLAME_LINE_SEVERAL = UINT32_MAX };
@@ -24,7 +25,8 @@ struct flame_line {
 };
 
 struct flame_entry {
-    uint64_t self_ns, total_ns; /* first fold only */
+    uint64_t self_ns, total_ns; /* first fold only, … */
+    uint64_t was_self_ns;       /* … and of a comparison the second */
     uint32_t name;     /* string id */
     uint32_t other;    /* the next entry with the same name and another kind, 0 none */
     uint32_t place;    /* string id of its file or library, 0 unknown or several */
@@ -54,6 +56,10 @@ bool flame_tally_init(struct flame_tally *tally, struct profile *p, struct fold 
                       struct fold *base, struct err *err);
 void flame_tally_release(struct flame_tally *tally);
 
+/* What of fold `which` is time of the chosen entries' own: per entry the sum of it and of all below it (recursion
+ * counted once) is added to `sums`. Both arrays are as long as the entries. */
+bool flame_tally_part(struct flame_tally *tally, size_t which, const uint8_t *chosen, uint64_t *sums, struct err *err);
+
 /* Remembers in which file or library names of this kind live; two answers make none. */
 void flame_tally_place(struct flame_tally *tally, uint32_t name, enum frame_kind kind,
                        uint32_t place);
@@ -61,8 +67,11 @@ void flame_tally_place(struct flame_tally *tally, uint32_t name, enum frame_kind
 /* Finds out which lines functions of `p`, whose fold is the first, executed. */
 bool flame_tally_lines(struct flame_tally *tally, const struct profile *p, struct err *err);
 
+/* Bytes as a block: deflated, as base64 lines. */
+bool flame_data_pack(struct page *page, struct str bytes);
+
 /* The whole block as base64 lines. */
-bool flame_data_write(struct flame_tally *tally, struct str header, uint64_t unit_ns, bool exact,
-                      struct page *page);
+bool flame_data_write(struct flame_tally *tally, struct flame_times *times, struct str header, uint64_t unit_ns,
+                      bool exact, struct page *page);
 
 #endif

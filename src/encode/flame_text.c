@@ -60,18 +60,9 @@ void page_printf(struct page *page, const char *format, ...)
     }
 }
 
-static bool is_control(uint32_t code)
+bool flame_text_is_unseen(uint32_t code)
 {
-    return code < 0x20 || (code >= 0x7f && code <= 0x9f);
-}
-
-/* Characters that show nothing themselves but change how others are shown. flame.js has the same
- * list. */
-static bool is_invisible(uint32_t code)
-{
-    return (code >= 0x200b && code <= 0x200f) || (code >= 0x2028 && code <= 0x202e) ||
-           (code >= 0x2060 && code <= 0x206f) || code == 0x061c || code == 0x00ad ||
-           code == 0xfeff || (code >= 0xfff9 && code <= 0xfffb);
+    return utf8_is_control(code) || utf8_is_invisible(code);
 }
 
 void page_escaped(struct page *page, struct str text)
@@ -84,9 +75,9 @@ void page_escaped(struct page *page, struct str text)
         const char *from = text.ptr;
         uint32_t c = utf8_take(&text);
         size_t used = (size_t)(text.ptr - from);
-        if ((c == 0xfffd && used == 1) || is_control(c)) {
+        if ((c == 0xfffd && used == 1) || utf8_is_control(c)) {
             page_printf(page, "\\x%02x", used == 1 ? (unsigned char)*from : (unsigned)c);
-        } else if (is_invisible(c)) {
+        } else if (utf8_is_invisible(c)) {
             page_printf(page, "\\u%04x", (unsigned)c);
         } else if (c < 0x80 && strchr("&<>\"'", (int)c) != NULL) {
             page_printf(page, "&#%u;", (unsigned)c);

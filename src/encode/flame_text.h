@@ -36,6 +36,9 @@ void page_markup(struct page *page, const char *text);
 void page_printf(struct page *page, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void page_escaped(struct page *page, struct str text);
 
+/* Does a character show nothing of itself, or act on what shows it? Controls and what reorders text. */
+bool flame_text_is_unseen(uint32_t code);
+
 /* "1,234,567" */
 void page_count(struct page *page, uint64_t count);
 

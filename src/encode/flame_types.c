@@ -111,6 +111,7 @@ static bool begin_view(struct flame_types *t, size_t type)
     *view = *of;
     t->has_view = true;
     memset(&view->samples, 0, sizeof view->samples);
+    memset(&view->moments, 0, sizeof view->moments); /* they are of the window's samples */
     view->meta.value = type < TYPE_EVENTS ? profile_cstring(view, names[type]) : of->event_types.at[event].name;
     view->meta.unit = type < TYPE_EVENTS ? profile_cstring(view, VALUE_TIME_UNIT) : of->event_types.at[event].unit;
     uint64_t unit = pprof_time_unit_ns(profile_text(view, view->meta.unit));

@@ -406,10 +406,10 @@ static bool read_thread(struct reader *r, uint64_t key, uint32_t *thread)
 
 static bool read_sample(struct reader *r, size_t row, size_t at)
 {
-    const char *const names[] = {"stackTrace", rows[row].thread, rows[row].amount};
-    uint64_t values[3];
+    const char *const names[] = {"stackTrace", rows[row].thread, rows[row].amount, "startTime"};
+    uint64_t values[4];
     uint32_t thread = 0, node = 0;
-    if (!jfr_fields(&r->chunk, r->class[row], at, names, values, 3)) {
+    if (!jfr_fields(&r->chunk, r->class[row], at, names, values, 4)) {
         return damaged(r);
     }
     if (!read_thread(r, values[1], &thread) || !read_stack(r, values[0], &node)) {
@@ -421,6 +421,7 @@ static bool read_sample(struct reader *r, size_t row, size_t at)
     if (is_told(r, &rows[row])) {
         struct live_sample sample = {.thread = thread, .node = node, .may_wait = !is_cpu(&rows[row])};
         sample.cpu_ns = amount < LIVE_MAX_NS ? amount : LIVE_MAX_NS;
+        sample.wall_ns = values[3] > r->chunk.start_ticks ? jfr_time_ns(&r->chunk, values[3]) : 0;
         bool good = read_tid(r, values[1], &sample.tid);
         r->live->sample(r->live->context, &sample);
         return good;

@@ -14,6 +14,7 @@ struct live_sample {
     uint32_t tid;          /* as the process numbers it; 0: a light thread of its runtime's own, which others run */
     uint32_t thread, node; /* of the profile; 0: no room */
     uint64_t cpu_ns;       /* what it stands for, as who wrote it has it */
+    uint64_t wall_ns;      /* when it was taken, since 1970; 0: not told */
     bool may_wait;         /* in native code, where waiting looks like running */
 };
 

@@ -108,6 +108,12 @@ unsigned console_columns(int fd)
     return ioctl(fd, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
+unsigned console_rows(int fd)
+{
+    struct winsize size;
+    return ioctl(fd, TIOCGWINSZ, &size) == 0 ? size.ws_row : 0;
+}
+
 static bool is_set(const char *name)
 {
     const char *value = getenv(name);
@@ -125,4 +131,47 @@ unsigned console_live_columns(int fd)
 {
     pid_t front = tcgetpgrp(fd); /* -1: it is not the one we belong to, and has no jobs of ours */
     return front < 0 || front == getpgrp() ? console_columns(fd) : 0;
+}
+
+bool console_size(int fd, unsigned *columns, unsigned *rows)
+{
+    struct winsize size;
+    bool known = ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 && size.ws_row > 0;
+    *columns = known ? size.ws_col : 0;
+    *rows = known ? size.ws_row : 0;
+    return known;
+}
+
+bool console_is_same(int fd, int other)
+{
+    struct stat a, b;
+    return fstat(fd, &a) == 0 && fstat(other, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+/* By the calls that the C library's functions make: it is built without those. */
+bool console_take_keys(int fd, struct termios *before)
+{
+    if (ioctl(fd, TCGETS, before) != 0) {
+        return false;
+    }
+    struct termios keys = *before;
+    keys.c_lflag &= ~(tcflag_t)(ICANON | ECHO | ISIG | IEXTEN);
+    keys.c_iflag &= ~(tcflag_t)(IXON | ICRNL | INLCR);
+    keys.c_cc[VMIN] = 1;
+    keys.c_cc[VTIME] = 0;
+    return ioctl(fd, TCSETSW, &keys) == 0;
+}
+
+void console_give_back(int fd, const struct termios *before)
+{
+    (void)ioctl(fd, TCSETSW, before);
+}
+
+size_t console_read(int fd, char *out, size_t bytes)
+{
+    ssize_t got;
+    do {
+        got = read(fd, out, bytes);
+    } while (got < 0 && errno == EINTR);
+    return got > 0 ? (size_t)got : 0;
 }

@@ -5,6 +5,7 @@
 #include "base/err.h"
 
 #include <stddef.h>
+#include <termios.h>
 
 /* Closed standard descriptors are taken by one that can be neither read nor written: else the next
  * file, event or socket of ours has number 2, and messages go there. To be called before
@@ -41,7 +42,22 @@ unsigned console_live_columns(int fd);
 /* As console_write, but without waiting: false when it could not be written at once. */
 bool console_write_now(int fd, const char *ptr, size_t len);
 
-/* Columns of a terminal, or 0. */
+/* Columns of a terminal, or 0; its rows. */
 unsigned console_columns(int fd);
+unsigned console_rows(int fd);
+
+/* Both, of a terminal that has any; false: not known. */
+bool console_size(int fd, unsigned *columns, unsigned *rows);
+
+/* Are two descriptors the same terminal, file or pipe? */
+bool console_is_same(int fd, int other);
+
+/* A terminal whose keys are read one by one, unseen, Ctrl-C, Ctrl-Z and Ctrl-S as keys like others. `before` is for
+ * console_give_back. False: it is none. */
+bool console_take_keys(int fd, struct termios *before);
+void console_give_back(int fd, const struct termios *before);
+
+/* What was typed, at least a byte: waits for it. 0: the terminal has gone. */
+size_t console_read(int fd, char *out, size_t bytes);
 
 #endif

@@ -284,6 +284,12 @@ bool foreign_open_cwd(uint32_t pid, int *out)
     return open_folder(pid, "cwd", out);
 }
 
+bool foreign_open_folder(const char *path, int *out)
+{
+    *out = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    return *out >= 0;
+}
+
 bool foreign_find_under(int root, const char *path, int *out)
 {
     int fd = resolve(root, path, LINKS_OF_FOLDERS);

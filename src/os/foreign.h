@@ -45,6 +45,9 @@ bool foreign_root_of(uint32_t pid, struct foreign_root *out);
 /* Keeps a process's root open, for files below it when the process is gone. */
 bool foreign_open_root(uint32_t pid, int *out);
 
+/* A folder of ours as such a root. */
+bool foreign_open_folder(const char *path, int *out);
+
 /* Opens a regular file below such a root (-1: our own), links followed within it. `path` is absolute. */
 bool foreign_open_under(int root, const char *path, int *out);
 

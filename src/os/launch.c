@@ -5,6 +5,7 @@
 #include "base/str.h"
 #include "base/time.h"
 #include "os/clock.h"
+#include "os/console.h"
 #include "os/proc.h"
 #include "os/trial.h"
 #include "os/usage.h"
@@ -243,8 +244,10 @@ __attribute__((noreturn)) static void become_profiler(const struct launch *launc
     setsid();
     prctl(PR_SET_NAME, "pillion");
     proc_be_first_to_go(); /* the command goes on with what its memory limit leaves it */
-    discard(STDIN_FILENO);
-    discard(STDOUT_FILENO);
+    if (!launch->shows) {
+        discard(STDIN_FILENO);
+        discard(STDOUT_FILENO);
+    }
     if (fcntl(STDERR_FILENO, F_GETFD) < 0) {
         discard(STDERR_FILENO);
     }
@@ -278,6 +281,11 @@ void launch_leave(int init_fd)
     close(init_fd);
 }
 
+void launch_end(uint32_t pid)
+{
+    (void)kill((pid_t)pid, SIGTERM);
+}
+
 bool launch_ready(struct launch_target *target)
 {
     if (target->link_fd < 0) {
@@ -294,14 +302,33 @@ bool launch_ready(struct launch_target *target)
 
 /* ---- the command's process ---- */
 
+/* What it writes would be in the middle of what the profiler shows; its standard error only on the same terminal.
+ * Returns what standard error was, for a message that it cannot be started. */
+static int leave_screen(void)
+{
+    int before = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, OWN_FD_LEAST);
+    if (isatty(STDERR_FILENO) == 1 && console_is_same(STDOUT_FILENO, STDERR_FILENO)) {
+        discard(STDERR_FILENO);
+    }
+    if (isatty(STDIN_FILENO) == 1) {
+        discard(STDIN_FILENO);
+    }
+    discard(STDOUT_FILENO);
+    return before;
+}
+
 /* Becomes the command; on failure tells the profiler that there is none, and returns 126 or 127. */
 static int start_command(const struct launch *launch, const char *path, int link, struct err *err)
 {
+    int before = launch->shows ? leave_screen() : -1;
     exec_command(path, launch->argv);
     if (errno == EACCES) {
         execvp(launch->argv[0], launch->argv); /* what may not run is passed over, as in a shell */
     }
     int number = errno;
+    if (before >= 0) {
+        (void)dup2(before, STDERR_FILENO);
+    }
     (void)send(link, "x", 1, MSG_NOSIGNAL);
     return not_started(path, launch->argv[0], number, err);
 }
@@ -681,6 +708,9 @@ static int await_flush(struct init *init)
     bool is_first = getpid() == 1;
     uint64_t bound_ms = launch_in_container() ? LAUNCH_FLUSH_CONTAINER_MAX_MS : LAUNCH_FLUSH_MAX_MS;
     char goes_on;
+    if (WIFSIGNALED(init->status) && WTERMSIG(init->status) == SIGINT && isatty(STDERR_FILENO) == 1) {
+        dprintf(STDERR_FILENO, "\n"); /* behind the terminal's "^C", as a shell does */
+    }
     if (init->profiler > 0) {
         kill(init->profiler, is_first ? SIGTERM : SIGNAL_COMMAND_ENDED);
         (void)read_within(init->profiler_fd, &goes_on, 1, bound_ms);

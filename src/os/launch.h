@@ -58,6 +58,8 @@ struct launch {
     char *const *argv; /* NULL-terminated, argv[0] is searched in PATH like execvp does */
     bool alone;        /* without a profiler: the command takes this process's place, nothing else happens */
     bool init;         /* the shape */
+    bool shows;        /* the profiler keeps standard input and output, for a screen there; the command has neither that
+                        * terminal's keys nor that output, and as standard error not that terminal */
     int (*run)(void *context, struct launch_target *target);
     void (*hide)(void *context); /* init: overwrites the secrets in this process's environment; null: there are none */
     void *context;
@@ -82,6 +84,9 @@ bool launch_ready(struct launch_target *target);
 
 /* Lets the waiting parent return the command's status; the profiler goes on alone. */
 void launch_leave(int init_fd);
+
+/* Asks a process to end, ourselves as well (SIGTERM). */
+void launch_end(uint32_t pid);
 
 /* Closes every descriptor from `from` on but `keep` (below `from`: none is kept). */
 void launch_close_from(int from, int keep);

@@ -204,7 +204,7 @@ bool waker_wait(int waker, int fd, uint64_t timeout_ns)
     if ((fds[0].revents & POLLIN) != 0) {
         waker_clear(waker);
     }
-    return (fds[1].revents & POLLIN) != 0;
+    return (fds[1].revents & (POLLIN | POLLHUP | POLLERR)) != 0; /* a read returns at once */
 }
 
 void waker_close(int fd)

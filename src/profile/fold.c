@@ -31,6 +31,7 @@ struct key {
 struct builder {
     struct fold *fold;
     struct profile *profile;
+    bool keeps_places;
     VEC(struct key) keys; /* element 0 unused */
     uint32_t *key_of;     /* per frame of the profile */
     uint32_t *top_of;     /* per thread: its fold node, or UNUSED */
@@ -305,7 +306,9 @@ static bool make_tops(struct builder *b, enum fold_top top)
     for (size_t i = 1; ok && i < b->profile->samples.len; i++) {
         uint32_t id = b->profile->samples.at[i].thread;
         struct thread thread = b->profile->threads.at[id];
-        if (b->top_of[id] == UNUSED) {
+        if (top == FOLD_TOGETHER) {
+            b->top_of[id] = 0;
+        } else if (b->top_of[id] == UNUSED) {
             uint32_t node = top == FOLD_BY_COMM ? top_by_comm(b, &ids, &thread)
                                                 : top_by_process(b, &ids, &thread);
             ok = node != 0;
@@ -404,7 +407,14 @@ static bool fold_top(struct builder *b, uint32_t top)
         return false;
     }
     for (uint32_t s = head; s != 0; s = b->sample_next[s]) {
-        b->fold->nodes.at[b->first[leaf_node(b, &samples[s])]].self_ns += samples[s].cpu_ns;
+        uint32_t node = b->first[leaf_node(b, &samples[s])];
+        b->fold->nodes.at[node].self_ns += samples[s].cpu_ns;
+        struct fold_place *place = b->keeps_places ? vec_push(&b->fold->places) : NULL;
+        if (place != NULL) {
+            *place = (struct fold_place){node, s};
+        } else if (b->keeps_places) {
+            return false;
+        }
     }
     for (uint32_t s = head; s != 0; s = b->sample_next[s]) {
         unmark(b, leaf_node(b, &samples[s]));
@@ -524,13 +534,28 @@ static void link_children(struct builder *b)
     }
 }
 
+static int by_node(const void *left, const void *right)
+{
+    const struct fold_place *a = left, *b = right;
+    int order = (a->node > b->node) - (a->node < b->node);
+    return order != 0 ? order : (a->sample > b->sample) - (a->sample < b->sample);
+}
+
+static void sort_places(struct fold *fold)
+{
+    if (fold->places.len > 0) {
+        qsort(fold->places.at, fold->places.len, sizeof *fold->places.at, by_node);
+    }
+}
+
 static bool build(struct builder *b, enum fold_top top)
 {
+    b->keeps_places = top == FOLD_BY_PROCESS && b->profile->moments.list.len > 0;
     if (!find_keys(b) || !make_tops(b, top)) {
         return false;
     }
     size_t tops = b->fold->nodes.len;
-    for (size_t i = 1; i < tops; i++) {
+    for (size_t i = top == FOLD_TOGETHER ? 0 : 1; i < tops; i++) {
         if (!fold_top(b, (uint32_t)i)) {
             return false;
         }
@@ -538,6 +563,7 @@ static bool build(struct builder *b, enum fold_top top)
     if (!rank_names(b)) {
         return false;
     }
+    sort_places(b->fold);
     sum_totals(b->fold);
     link_children(b);
     return true;
@@ -560,6 +586,7 @@ bool fold_build(struct fold *fold, struct profile *p, enum fold_top top, struct 
 void fold_release(struct fold *fold)
 {
     vec_release(&fold->nodes);
+    vec_release(&fold->places);
     free(fold->name_of);
     fold->name_of = NULL;
 }

@@ -11,7 +11,10 @@
  * profile does not know pids "comm (container)" or "comm", then, only where it differs from the
  * process's name, the thread's name. FOLD_BY_COMM puts the container name (only when not empty) and
  * the thread's comm, as collapsed files do. These extra levels have kind FOLD_KIND_PROCESS,
- * _THREAD, _CONTAINER.
+ * _THREAD, _CONTAINER. FOLD_TOGETHER has no such level: the stacks of all threads begin at the root.
+ *
+ * Where the profile keeps moments, a fold by process also tells at which node each sample ends, so that who writes
+ * moments finds those of a node: 8 bytes per sample.
  *
  * Names are string ids of the profile. Inlined functions are nodes below the one they are inlined
  * into. Memory: 40 bytes per node and 4 per frame, and while fold_build runs 8 per node of the profile's tree (with
@@ -30,7 +33,7 @@ enum fold_kind {
     FOLD_KIND_CONTAINER,
 };
 
-enum fold_top { FOLD_BY_PROCESS, FOLD_BY_COMM };
+enum fold_top { FOLD_BY_PROCESS, FOLD_BY_COMM, FOLD_TOGETHER };
 
 struct fold_node {
     uint64_t self_ns;
@@ -43,8 +46,14 @@ struct fold_node {
     uint8_t kind;          /* enum frame_kind or enum fold_kind */
 };
 
+/* Where a sample's time is. */
+struct fold_place {
+    uint32_t node, sample;
+};
+
 struct fold {
     VEC(struct fold_node) nodes;
+    VEC(struct fold_place) places; /* by node, then sample; empty: by comm, or there are no moments */
     uint32_t *name_of; /* by frame of the profile: string id of its name here */
 };
 

@@ -232,6 +232,7 @@ enum runtime_wanted {
     RUNTIME_WANTS_CPU = 1,   /* stacks of what runs; each thread's CPU time is shared out among them */
     RUNTIME_WANTS_ALLOC = 2, /* where memory is allocated */
     RUNTIME_WANTS_LOCK = 4,  /* where threads wait for locks of the program's */
+    RUNTIME_WANTS_LIGHT = 8, /* the stacks of light threads of its own, now, and nothing else */
 };
 
 struct runtime_target {
@@ -306,6 +307,9 @@ struct runtime {
     /* sample: in a catcher */
     void (*walk)(const void *state, void *plan, const struct runtime_thread *thread,
                  struct memory_batch *memory, struct runtime_stack *out);
+    /* Of a thread that has just been walked and sleeps: the futexes of locks that its code holds, or waits for, by what
+     * it has on its stack, though such a lock notes no owner. How many, at most `most`. May be null. */
+    size_t (*locks)(const void *plan, struct memory_batch *memory, uint64_t *futexes, size_t most);
     bool wants_registers; /* walk uses thread->registers */
     bool only_labels;     /* walk gives no frames, but the labels of what runs: RUNTIME_EMPTY. Others tell its stack */
     /* Threads that may be running now, by the runtime's own lists: who holds its lock first, then those that

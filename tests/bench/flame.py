@@ -1,5 +1,7 @@
 """The flame graph at 100, 10,000 and 100,000 stacks: making it, opening it, using it. Medians of ROUNDS runs.
 
+"with time" is the same with a moment for each sample, at random in 60 s, the hardest to compress. Its span is 10 s of them.
+
 Times in the browser are from the deed to the second animation frame after it, that is until it was painted, by the
 browser's clock; "graph" is from the start of the navigation. `tests/bench/flame.py --rounds 3` for a quick look.
 """
@@ -19,9 +21,9 @@ ROUNDS = 5
 SIZES = {"S0.1": 100, "S10": 10_000, "S100": 100_000}
 # what: (unit, demand at S10, demand at S100)
 DEMANDS = {
-    "page": ("MB", .30, 1.4),
+    "page": ("MB", .31, 1.4),
     "page per node": ("bytes", None, .75),
-    "constant part": ("KB", 40, 40),
+    "constant part": ("KB", 48, 48),
     "CPU to make it, fold included": ("s", None, .6),
     "extra memory": ("MB", None, 2),
     "first paint": ("ms", 300, 300),
@@ -33,6 +35,15 @@ DEMANDS = {
     "sandwich": ("ms", None, None),
     "without a kind": ("ms", None, None),
     "heap": ("MB", None, None),
+    "page with time": ("MB", None, 2.5),
+    "extra memory with time": ("MB", None, 3),
+    "first paint with time": ("ms", 1000, 1000),
+    "graph with time": ("ms", 1000, 1000),
+    "a span picked": ("ms", 300, 300),
+    "another": ("ms", 300, 300),
+    "all again": ("ms", 300, 300),
+    "heat map": ("ms", None, None),
+    "heap with time": ("MB", None, None),
 }
 TIMED = """(async deed => {
   const start = performance.now();
@@ -55,6 +66,40 @@ ZOOM = """() => {
   const canvas = document.getElementById('canvas'), box = canvas.getBoundingClientRect();
   canvas.dispatchEvent(new MouseEvent('click', {clientX: box.left + 300, clientY: box.top + 17 * 4 + 8}));
 }"""
+
+
+def pick(part, to):
+    """Drags over a part of the window."""
+    return f"""() => {{
+      const band = document.getElementById('band'), box = band.getBoundingClientRect(), width = box.width - 44;
+      band.setPointerCapture = () => 0; // of a pointer that is there
+      for (const [type, part] of [['down', {part}], ['move', {to}], ['up', {to}]]) {{
+        const clientX = box.left + 44 + part * width;
+        band.dispatchEvent(new PointerEvent('pointer' + type, {{clientX, clientY: box.top + 20}}));
+      }}
+    }}"""
+
+
+def use_time(browser, path):
+    page = browser.page()
+    page.open(path)
+    page.settle()
+    page.until("!!document.querySelector('#time button')")
+    figures = {
+        "first paint with time": page.js("performance.getEntriesByName('first-paint')[0].startTime"),
+        "graph with time": page.js("performance.getEntriesByName('graph')[0].startTime"),
+    }
+    for name, deed in (("a span picked", pick(.171, .329)), ("another", pick(.501, .659))):
+        figures[name] = page.js(f"{TIMED}({deed})")
+        if "span=" not in page.js("location.hash"):
+            sys.exit("no span was picked")
+    figures["all again"] = page.js(f"{TIMED}({click('#crumbs button')})")
+    figures["heat map"] = page.js(f"{TIMED}({click('#time button')})")
+    figures["heap with time"] = page.js("performance.memory.usedJSHeapSize") / 1e6
+    if page.complaints:
+        sys.exit(f"the page complains: {page.complaints}")
+    page.close()
+    return figures
 
 
 def use(browser, path):
@@ -89,6 +134,10 @@ def measure(browser, folder, name, stacks, rounds):
                    "CPU to make it, fold included": made["write_s"], "extra memory": made["extra_bytes"] / 1e6}
         if browser:
             figures.update(use(browser, path))
+        timed = pages.make("timed", stacks, path)
+        figures.update({"page with time": timed["bytes"] / 1e6, "extra memory with time": timed["extra_bytes"] / 1e6})
+        if browser:
+            figures.update(use_time(browser, path))
         runs.append(figures)
     print(f"{name}: {stacks:,} stacks, {made['nodes']:,} nodes")
     return {what: statistics.median(run[what] for run in runs) for what in runs[0]}
@@ -113,7 +162,7 @@ def main():
         demand = ", ".join("-" if d is None else f"{d:g}" for d in (small, large))
         print(f"{what:{width}}" + "".join(f"{v:>10.{0 if v >= 20 else 2}f}" for v in values)
               + f"  {unit:6} {demand if (small, large) != (None, None) else '':14}{'  MISSED' if missed else ''}")
-    for what in ("page", "CPU to make it, fold included", "graph"):
+    for what in ("page", "CPU to make it, fold included", "graph", "page with time", "a span picked"):
         value = results["S100"].get(what)
         if value is not None:
             unit, _, large = DEMANDS[what]

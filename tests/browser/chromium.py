@@ -31,7 +31,7 @@ document.addEventListener('securitypolicyviolation', e => window.violations.push
 """
 # The codes of keys that are not characters.
 KEYS = {"Enter": 13, "Escape": 27, "Backspace": 8, "Tab": 9, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39,
-        "ArrowDown": 40}
+        "ArrowDown": 40, "Home": 36, "End": 35}
 
 
 def missing():

@@ -2,6 +2,7 @@
  * flame_page: makes flame graph pages for the browser tests and the benchmark.
  *
  *     flame_page synthetic STACKS OUT.html [TREE.tsv]    a large profile, the same at every run
+ *     flame_page timed STACKS OUT.html [TREE.tsv]        the same, each sample taken at some moment of its 60 s
  *     flame_page describe IN.tsv OUT.html [TREE.tsv]     a profile written down by a test
  *     flame_page compare IN.tsv BASE.tsv OUT.html
  *
@@ -15,6 +16,7 @@
  *     process  PID NAME CONTAINER RUNTIME MODE REMEDY CPU_NS
  *     thread   NAME                     of the last process; samples below are its
  *     stack    NS FRAME…                root first; FRAME is KIND ":" NAME [" @ " library]
+ *     at       NS MS FRAME…             a stack that was taken so long after the beginning
  *     deep     NS DEPTH NAME            a stack of DEPTH frames NAME0, NAME1 …
  *     wait     NS FRAME…                that the thread waited
  *     event    NAME UNIT                a sample type; counts below are of it
@@ -130,7 +132,7 @@ static uint32_t make_depth(void)
     return random_below(200) == 0 ? depth + random_below(45) : depth;
 }
 
-static void make_synthetic(struct profile *p, uint32_t stacks)
+static void make_synthetic(struct profile *p, uint32_t stacks, bool timed)
 {
     struct function *functions = calloc(FUNCTIONS, sizeof *functions);
     uint32_t threads[12];
@@ -150,6 +152,9 @@ static void make_synthetic(struct profile *p, uint32_t stacks)
         threads[i] = profile_thread(p, profile_process(p, &process), 100 + i,
                                     profile_cstring(p, i < 3 ? names[i] : workers[i % 4]));
     }
+    if (timed) {
+        profile_keep_moments(p, 0);
+    }
     for (uint32_t made = 0; made < stacks;) {
         uint32_t start = random_below(12), at = start, node = 0, depth = make_depth();
         for (uint32_t d = 0; d < depth; d++) {
@@ -158,7 +163,12 @@ static void make_synthetic(struct profile *p, uint32_t stacks)
         }
         size_t before = p->samples.len;
         uint32_t count = 1 + (random_below(3) == 0) * (1 + random_below(4));
-        profile_add(p, threads[start], node, count * p->meta.period_ns, count);
+        for (uint32_t i = 0; timed && i < count; i++) {
+            profile_add_at(p, threads[start], node, p->meta.period_ns, 1, random_below(60000) * UINT64_C(1000000));
+        }
+        if (!timed) {
+            profile_add(p, threads[start], node, count * p->meta.period_ns, count);
+        }
         made += p->samples.len > before;
     }
     for (size_t i = 1; i < p->samples.len; i++) {
@@ -274,10 +284,10 @@ static uint32_t read_frame(struct reader *r, struct str spec)
     return profile_frame(r->p, &frame);
 }
 
-static uint32_t read_frames(struct reader *r)
+static uint32_t read_frames(struct reader *r, size_t first)
 {
     uint32_t node = 0;
-    for (size_t i = 2; i < r->count; i++) {
+    for (size_t i = first; i < r->count; i++) {
         node = profile_child(r->p, node, read_frame(r, r->field[i]));
     }
     return node;
@@ -307,9 +317,17 @@ static void read_runtime(struct reader *r)
 
 static void read_stack(struct reader *r)
 {
-    uint32_t node = read_frames(r);
+    uint32_t node = read_frames(r, 2);
     uint64_t period_ns = r->p->meta.period_ns != 0 ? r->p->meta.period_ns : 1;
     profile_add(r->p, r->thread, node, number(r, 1), number(r, 1) / period_ns);
+}
+
+static void read_at(struct reader *r)
+{
+    if (r->p->moments.most == 0) {
+        profile_keep_moments(r->p, 0);
+    }
+    profile_add_at(r->p, r->thread, read_frames(r, 3), number(r, 1), 1, number(r, 2) * 1000000);
 }
 
 static void read_deep(struct reader *r)
@@ -345,14 +363,16 @@ static void read_line(struct reader *r, char *line)
         r->thread = profile_thread(r->p, r->process, 1 + ++r->next_ticks, text(r, 1));
     } else if (str_eq(what, STR("stack"))) {
         read_stack(r);
+    } else if (str_eq(what, STR("at"))) {
+        read_at(r);
     } else if (str_eq(what, STR("deep"))) {
         read_deep(r);
     } else if (str_eq(what, STR("wait"))) {
-        profile_add_wait(r->p, r->thread, read_frames(r), number(r, 1));
+        profile_add_wait(r->p, r->thread, read_frames(r, 2), number(r, 1));
     } else if (str_eq(what, STR("event"))) {
         read_event(r);
     } else if (str_eq(what, STR("count"))) {
-        profile_add_event(r->p, (uint32_t)r->p->event_types.len - 1, r->thread, read_frames(r), number(r, 1));
+        profile_add_event(r->p, (uint32_t)r->p->event_types.len - 1, r->thread, read_frames(r, 2), number(r, 1));
     } else if (str_eq(what, STR("runtime"))) {
         read_runtime(r);
     } else if (what.len > 0) {
@@ -464,7 +484,7 @@ static void write_page(struct profile *p, struct profile *base, const char *path
     struct sink sink = {write_file, &file};
     size_t before = resident_bytes();
     start = cpu_s();
-    if (!(base ? flame_write_diff(p, base, &sink, &err) : flame_write(p, &sink, &err))) {
+    if (!(base ? flame_write_diff(p, base, NULL, &sink, NULL, &err) : flame_write(p, &sink, &err))) {
         die(err.text);
     }
     double write_s = cpu_s() - start;
@@ -483,8 +503,9 @@ int main(int argc, char **argv)
         !profile_init(&base, PROFILE_MAX_BYTES, NULL)) {
         die("no memory");
     }
-    if (argc >= 4 && strcmp(argv[1], "synthetic") == 0) {
-        make_synthetic(&p, (uint32_t)strtoul(argv[2], NULL, 10));
+    bool timed = argc >= 4 && strcmp(argv[1], "timed") == 0;
+    if (timed || (argc >= 4 && strcmp(argv[1], "synthetic") == 0)) {
+        make_synthetic(&p, (uint32_t)strtoul(argv[2], NULL, 10), timed);
         write_page(&p, NULL, argv[3], argc > 4 ? argv[4] : NULL);
     } else if (argc >= 4 && strcmp(argv[1], "describe") == 0) {
         read_description(&p, argv[2]);

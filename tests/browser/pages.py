@@ -1,6 +1,7 @@
 """Pages to look at: made by flame_page from the product's own objects, and read back by a decoder that shares nothing with it."""
 import base64
 import html
+import itertools
 import json
 import platform
 import re
@@ -72,6 +73,10 @@ class Description:
         """Frames are "name" (native) or "kind:name", and may end in " @ library"."""
         return self.add("stack", round(seconds * SECOND), *map(_framed, frames))
 
+    def at(self, seconds, moment, *frames):
+        """A stack that was taken so many seconds after the beginning."""
+        return self.add("at", round(seconds * SECOND), round(moment * 1000), *map(_framed, frames))
+
     def wait(self, seconds, *frames):
         return self.add("wait", round(seconds * SECOND), *map(_framed, frames))
 
@@ -137,7 +142,19 @@ class Decoded:
                 for _ in range(2 * self.number()):
                     self.number()
         self.nodes = self.tree()
+        self.times = self.moments() if "steps" in self.header else []
         assert self.at == len(self.bytes) or self.header["compared"]
+
+    def moments(self):
+        """[(index of node, step, ns)]; what has no step is left out."""
+        own = [(at, node[1]) for at, node in enumerate(self.nodes) if node[1]]
+        counts = self.numbers(len(own))
+        steps = [list(itertools.accumulate(self.numbers(count // 2))) for count in counts]
+        found = []
+        for (at, ns), count, when in zip(own, counts, steps):
+            weights = self.numbers(count // 2 + count % 2 if count > 1 else 0)
+            found += [(at, step, ns * weight / sum(weights)) for step, weight in zip(when, weights[count % 2:])]
+        return found
 
     def stacks(self):
         """{functions from the root on, without process and thread: own weight}, of whatever unit."""

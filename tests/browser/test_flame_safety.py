@@ -1,5 +1,6 @@
 """Names from hostile processes: they are shown, and do nothing."""
 import base64
+import json
 import re
 import zlib
 
@@ -76,7 +77,7 @@ def use_everything(view):
     view.search("a")
     view.key("Enter")
     view.key("Escape")
-    for key in ("b", "t", "w", "g", "i", "c", "c", "j", "r", "m", "u", "p"):
+    for key in ("h", "b", "t", "w", "g", "h", "i", "c", "c", "j", "r", "m", "u", "p"):
         view.key(key)
     view.click("#table")
     view.js("document.querySelector('#list td button')?.click()")
@@ -117,6 +118,31 @@ def test_all_of_them_in_one_page(view, page_of):
         description.process(name, pid=number, container=name)
         description.stack(1, b"native:" + raw(name), *[b"python:" + raw(other)[:300] for other in HOSTILE[:20]])
     view.open(page_of(description))
+    use_everything(view)
+
+
+def test_hostile_text_of_lines_and_names_of_files_are_only_text(look, run, pillion, workdir):
+    lines = [name.replace("\0", "").replace("\r", "").replace("\n", " ") for name in HOSTILE if isinstance(name, str)]
+    files = [f"{number} {name[:60]}.py" for number, name in enumerate(lines) if "/" not in name and "(" not in name and ";" not in name and ":" not in name]
+    for file in files:
+        (workdir / file).write_text("\n".join(lines))
+    stacks = [f"p;f{i} ({file}:1):{1 + (5 * i + k) % len(lines)}_[p] 5" for i, file in enumerate(files) for k in range(5)]
+    (workdir / "p.col").write_text("\n".join(stacks) + "\n")
+    done = run([pillion, "render", "p.col", "--sources", ".", "-o", "p.html"], cwd=workdir)
+    assert done.status == 0 and len(files) > 20, done
+    view = look(width=1600)
+    view.open(workdir / "p.html")
+    plain = view.js(SKELETON)
+    seen = set()
+    for name in view.js("[...new Set([...document.querySelectorAll('#tables section:first-child td:last-child')].map(e => e.textContent))]"):
+        view.js(f"location.hash = new URLSearchParams({{lines: {json.dumps(name.rpartition(', line ')[0])}}})")
+        view.settle()
+        seen.update(view.js("[...document.querySelectorAll('#detail .heavy td:last-child')].map(e => e.textContent)"))
+        assert view.js("[...document.querySelectorAll('#detail *')].every(e => 'H2 P BUTTON TABLE TBODY TR TD I'.split(' ').includes(e.tagName))")
+    assert "<script>alert(1)</script>" in seen and len(seen) > 15
+    view.js("location.hash = ''")
+    view.settle()
+    assert view.js("document.getElementById('detail').hidden") and len(view.js(SKELETON)) <= len(plain) + 2000
     use_everything(view)
 
 

@@ -1,4 +1,5 @@
 """What a user does with a flame graph: zoom, search, filter, other views, links, copies, keys."""
+import base64
 import itertools
 import json
 import math
@@ -558,7 +559,7 @@ def test_arrows_follow_the_picture_when_it_stands_on_its_head(graph):
 def test_the_context_menu_opens_by_mouse_and_by_key(graph):
     graph.page.click_at(*graph.place(.05, 4), "right")
     items = graph.js("[...document.querySelectorAll('#menu button')].map(b => b.textContent)")
-    assert items[0].startswith("Zoom to this frame") and len(items) == 6
+    assert items[0].startswith("Zoom to this frame") and len(items) == 7
     assert graph.js("document.activeElement.parentNode.id") == "menu"
     graph.key("ArrowDown")
     graph.key("ArrowDown")
@@ -869,15 +870,21 @@ def test_a_comparisons_table_has_both_shares_and_their_difference_in_points(view
     view.open(page_of(shop(), changed()))
     view.key("t")
     rows = {r[-1]: r[:-2] for r in table(view)}
-    assert rows == {name: three(*v[:2]) + three(*v[2:]) for name, v in COMPARED.items()}
+    bare = {name: [cell.lstrip("\u25b2\u25bc ") for cell in row] for name, row in rows.items()}
+    assert bare == {name: three(*v[:2]) + three(*v[2:]) for name, v in COMPARED.items()}
+    # what is beyond chance is marked: time not seen is not judged, and main's own time is none
+    marked = {name: (row[2][0], row[5][0]) for name, row in rows.items()}
+    up, down = "\u25b2", "\u25bc"
+    assert marked["parse"] == marked["old"] == (down, down) and marked["escape"] == marked["sys_read"] == (up, up)
+    assert marked["render"] == ("0", up) and marked["[lost]"] == ("+", "+")
     heads = view.js("[...document.querySelectorAll('#list thead tr')].map(r => [...r.querySelectorAll('th')].map("
                     "h => h.firstChild.textContent + h.colSpan))")
     assert heads == [["Own time3", "With callees3"],
                      ["before1", "now1", "points1", "before1", "now1", "points1", "Kind1", "Function1"]]
     # what grew most is first; the same column again turns it round
-    assert [r[2] for r in table(view)][0] == "+15.0"
+    assert [r[2] for r in table(view)][0] == "\u25b2 +15.0"
     view.click("#list [aria-sort=descending] button")
-    assert [r[2] for r in table(view)][:2] == ["\u221230.0", "\u221230.0"]
+    assert [r[2] for r in table(view)][:2] == ["\u25bc \u221230.0", "\u25bc \u221230.0"]
     assert view.js("document.querySelector('#list [aria-sort=ascending]').textContent") == "points"
     # a filter changes no share of the whole
     view.js("document.activeElement.blur()")
@@ -979,3 +986,94 @@ def test_a_line_inserted_above_a_function_is_one_subtree_and_lines_are_told(view
     assert "100.0 % before, 100.0 % now" in facts and facts.endswith("begins at line 13 \u00b7 executes line 16 60.0 %, 18 40.0 %")
     text, _ = saved(view, "e")
     assert "py;main (a.py:13)_[p];work" in text
+
+
+@pytest.fixture
+def app(run, pillion, workdir):
+    """A page with the text of lines."""
+    (workdir / "a.py").write_text("def work(n):\n\ttotal = 0\n    for i in range(n):\n        total += i\n    return total\n")
+    (workdir / "p.col").write_text("py;main (b.py:12):15_[p];work (a.py:1):3_[p] 30\npy;main (b.py:12):15_[p];work (a.py:1):4_[p] 60\n")
+    done = run([pillion, "render", "p.col", "--sources", ".", "-o", "p.html"], cwd=workdir)
+    assert done.status == 0 and done.err.endswith("b.py\n"), done
+    return workdir / "p.html"
+
+
+def rows_of_detail(view):
+    return view.js("[...document.querySelectorAll('#detail tr')].map(r => [...r.cells].map(c => c.textContent))")
+
+
+def test_the_lines_of_a_function_open_by_a_key_and_by_the_menu(look, app):
+    view = look()
+    view.open(app)
+    view.at(.5, 3)
+    view.key("h")
+    assert view.text("#detail h2") == "work (a.py)" and "own 100.0 %" in view.text("#detail p")
+    assert rows_of_detail(view) == [["1", "", "", "def work(n):"], ["2", "", "", "    total = 0"], ["3", "33.3 %", "", "    for i in range(n):"],
+                                    ["4", "66.7 %", "", "        total += i"], ["5", "", "", "    return total"]]
+    bars = view.js("[...document.querySelectorAll('#detail .heavy i')].map(e => Math.round(e.getBoundingClientRect().width))")
+    assert bars[1] > 20 and abs(bars[0] * 2 - bars[1]) <= 2
+    link = view.hash()
+    view.at(.5, 3)
+    view.key("h")
+    assert view.text("#detail") is None or view.js("document.getElementById('detail').hidden")
+    other = look(width=375, touch=True)  # a link opens it, on a phone as well
+    other.open(f"{app.as_uri()}{link}")
+    assert other.text("#detail h2") == "work (a.py)" and other.js("document.documentElement.scrollWidth") == 375
+    view.page.click_at(*view.place(.5, 2), "right")
+    view.js("[...document.querySelectorAll('#menu button')].find(b => b.textContent.startsWith('Lines')).click()")
+    view.settle()
+    assert view.text("#detail h2") == "main (b.py)" and rows_of_detail(view) == [["15", "100.0 %", "", ""]]
+    view.click("#detail button")
+    assert view.js("document.getElementById('detail').hidden") and "lines" not in view.hash()
+
+
+def test_a_link_keeps_the_order_of_the_table(graph, look):
+    graph.key("t")
+    graph.click("#list th:nth-child(2) button")
+    graph.click("#list th:nth-child(2) button")
+    assert "sort=total-" in graph.hash()
+    other = look()
+    other.open(graph.js("location.href"), drawn=False)
+    other.until("document.querySelector('#list table') !== null")
+    assert other.js("document.querySelector('#list [aria-sort=ascending]').textContent") == "With callees"
+
+
+def test_shares_of_few_samples_have_their_margin(view, page_of):
+    """1.96 sqrt(p (1 - p) / n) of 100 samples, where it is a tenth of the share."""
+    view.open(page_of(Description().process("p").stack(.90, "main", "f").stack(.10, "main", "g")))
+    assert "90.0 % of all \u00b7" in view.at(.1, 3)[1] and "10.0 % of all \u00b1 5.9 \u00b7" in view.at(.95, 3)[1]
+    view.key("t")
+    assert [r[0] for r in table(view)][:2] == ["90.0 %", "10.0 % \u00b1 5.9"]
+    view.open(page_of(Description().process("p").stack(900, "main", "f").stack(100, "main", "g")))
+    assert "10.0 % of all \u00b7" in view.at(.95, 3)[1]
+
+
+def test_on_paper_all_rows_are_there_in_light_colours(look, page_of):
+    view = look(width=900, height=500, media=[("prefers-color-scheme", "dark")])
+    view.open(page_of(Description().process("p").add("deep", 10 ** 9, 100, "f")))
+    before = view.js("[scroll.clientHeight, getComputedStyle(document.body).backgroundColor]".replace("scroll.", "document.getElementById('scroll')."))
+    view.js("addEventListener('beforeprint', () => { const s = document.getElementById('scroll'), c = document.getElementById('canvas');"
+            "window.paper = [s.clientHeight, c.height, getComputedStyle(document.body).backgroundColor,"
+            "c.getContext('2d').getImageData(5, c.height - 12, 1, 1).data[0] < 255]; })")
+    pdf = base64.b64decode(view.call("Page.printToPDF", printBackground=True)["data"])
+    assert pdf.startswith(b"%PDF") and len(pdf) > 10_000
+    assert view.js("window.paper") == [102 * 17, 102 * 17, "rgb(255, 255, 255)", True]
+    view.settle()
+    assert view.js("[scroll.clientHeight, getComputedStyle(document.body).backgroundColor]".replace("scroll.", "document.getElementById('scroll').")) == before
+    view.call("Emulation.setEmulatedMedia", media="print")
+    shown = view.js("['bar', 'status', 'more', 'canvas', 'tables', 'unseen'].map(id => document.getElementById(id).offsetParent !== null)")
+    assert shown == [False, False, False, True, True, True]
+
+
+def test_a_tap_zooms_and_a_long_press_opens_the_menu(look, page_of):
+    view = look(width=390, height=800, touch=True)
+    view.open(page_of(shop()))
+    x, y = view.js("(() => { const b = document.getElementById('canvas').getBoundingClientRect(); return [b.left + 40, b.top + 24 * 3 + 12]; })()")
+    view.call("Input.dispatchTouchEvent", type="touchStart", touchPoints=[{"x": x, "y": y}])
+    view.call("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
+    view.until("location.hash.includes('z=')")
+    view.js(f"document.getElementById('canvas').dispatchEvent(new PointerEvent('contextmenu', {{pointerType: 'touch', button: 0, bubbles: true,"
+            f" cancelable: true, clientX: {x}, clientY: {y}}}))")
+    assert len(view.js("[...document.querySelectorAll('#menu:not([hidden]) button')]")) == 7
+    box = view.js("(() => { const b = document.getElementById('menu').getBoundingClientRect(); return [b.left >= 0, b.right <= 390, b.bottom <= 800]; })()")
+    assert box == [True] * 3

@@ -59,7 +59,7 @@ def is_kept(name):
 ALL = versions.Versions("php", {"bullseye": ("bullseye", "php7.4", "php7.4-cli", "php7.4-fpm", "php7.4-opcache"),
                                 "trixie": ("trixie", "php8.4", "php8.4-cli", "php8.4-fpm", "php8.4-opcache"),
                                 # whose opcache is built in
-                                "experimental": ("sid experimental", "php8.5", "php8.5-cli", "php8.5-fpm")},
+                                "experimental": ("sid experimental", "php8.6", "php8.6-cli", "php8.6-fpm")},
                         TELL, {"zts": threads})
 NAMES, get = ALL.names, ALL.get
 

@@ -101,7 +101,7 @@ def test_the_libraries_in_version_are_the_manifests(run, pillion, repository):
 
 
 # What capture/ need not read yet: there is nothing that could be switched off.
-NOTHING_TO_SWITCH_OFF = {"naming.application_identifiers", "log.color"}
+NOTHING_TO_SWITCH_OFF = {"naming.application_identifiers"}
 
 
 def test_no_setting_is_silently_ignored(run, pillion, repository):
@@ -304,10 +304,11 @@ def test_bash_completion(pillion, workdir, line, wanted, unwanted):
     assert wanted <= offered and not offered & unwanted, offered
 
 
-def test_the_command_line_costs_at_most_75_kb(pillion):
+def test_the_command_line_costs_at_most_79_kb(pillion):
     """Code and texts: help, manual page and completions are made from one table when they are asked for; what to paste where
     pillion is to run (help fargate) is 4 KB of it, that code is position independent and its stack guarded 3 KB,
-    folders and sample types of `pillion upload` 3 KB."""
+    folders and sample types of `pillion upload` 3 KB, which sources `render` may show 1.5 KB, `pillion top` 1 KB,
+    `pillion dump` 1 KB."""
     sizes = subprocess.run(["size", *sorted((pillion.parent / "obj/cli").glob("*.o"))], capture_output=True, text=True,
                            check=True).stdout
-    assert 0 < sum(int(line.split()[3]) for line in sizes.splitlines()[1:]) <= 75_000
+    assert 0 < sum(int(line.split()[3]) for line in sizes.splitlines()[1:]) <= 79_000

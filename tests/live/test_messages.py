@@ -57,6 +57,7 @@ NO_ACTION = (
     ("deliver/", "PART", "", "the same"),
     ("os/(ring_memory|net_names)", None, "(beside|, and other|no name server)", "the same"),
     ("(capture|cli)/", "PART", "", "the same"),
+    ("capture/live/top_", None, "", "what is shown, and no message"),
     ("capture/run/rooms", None, "without perf events there", "only a program of the tests asks for that"),
     ("capture/run/open", None, "set kernel", "the same"),
     ("capture/(run|stacks|window)/", "MADE", "", "the first line, or the summary of a window"),

@@ -82,7 +82,8 @@ def test_options_in_lines_that_are_not_run_are_options():
 def masked(text):
     """Sentences in their order, without figures, line breaks (a pid's digits move them), and why one is not proven."""
     text = re.sub(r"profile_[\dTZ-]+", "profile_T", " ".join(text.split()))
-    text = re.sub(r"(proven to be of one moment).*?(?= cost: )", r"\1", text)
+    text = re.sub(r"(proven to be of one moment).*?(?= own total | cost: )", r"\1", text)
+    text = re.sub(r"(heaviest (?:functions|paths)) .*?(?= total heaviest| cost: )", r"\1", text)
     return re.sub(r"(?<![\w.-])\d+(\.\d+)?( ± \d+)?", "N", text)
 
 

@@ -457,6 +457,19 @@ static void gprofilers_readers_are_taken_for_ours(void)
     }
 }
 
+static void report_takes_files(void)
+{
+    struct line *l = parse("report a.col b.pprof --top 3 --json --type off_cpu");
+    CHECK(l->ok && l->request.command == COMMAND_REPORT && l->request.word_count == 2);
+    CHECK_INT(l->request.report_top, 3);
+    CHECK(l->request.json);
+    CHECK_TEXT(l->request.render_type, "off_cpu");
+    done(l);
+    refused("report", 2, "wrong arguments for report; usage: pillion report FILE... [--top N] [--json]");
+    refused("report a --top 1001", 2, "--top expects 1 to 1000 rows, got \"1001\"");
+    refused("report a -o b", 2, "-o is not an option of report");
+}
+
 static void doctor_looks_at_one_process(void)
 {
     struct line *l = parse("doctor -p 812 --json -o /tmp");
@@ -468,7 +481,7 @@ static void doctor_looks_at_one_process(void)
     done(l);
     refused("doctor -p 1,2", 2, "wrong arguments for doctor; usage: pillion doctor [-p PID] [--json]");
     refused("doctor 812", 2, "wrong arguments for doctor; usage: pillion doctor [-p PID] [--json]");
-    refused("--json", 2, "--json is an option of another command: pillion doctor ... --json");
+    refused("--json", 2, "--json is an option of another command: pillion report ... --json");
 }
 
 static void filters_add_up(void)
@@ -1076,6 +1089,7 @@ TESTS({"with options alone every process is profiled with the documented default
       {"an ancestor's command line starts the program", what_ancestors_have_starts_the_program},
       {"profiling is switched off by an option or a variable", profiling_is_switched_off},
       {"names of gProfiler's readers are taken for ours", gprofilers_readers_are_taken_for_ours},
+      {"report takes files, and how many rows", report_takes_files},
       {"the doctor takes one process, and JSON is its own option", doctor_looks_at_one_process},
       {"filters are lists, repeatable, and refuse what cannot be one", filters_add_up},
       {"other profilers' options are accepted and explained once",

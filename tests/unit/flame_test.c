@@ -5,6 +5,7 @@
 #include <zlib.h>
 
 #include "base/cursor.h"
+#include "base/time.h"
 #include "encode/flame_text.h"
 #include "encode/pprof.h"
 #include "profile/fold.h"
@@ -14,7 +15,7 @@
 
 #define BASE64 "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
-enum { PAGE_MAX_BYTES = 64 << 20, CONSTANT_MAX_BYTES = 40 * 1024 };
+enum { PAGE_MAX_BYTES = 64 << 20, CONSTANT_MAX_BYTES = 48 * 1024 };
 
 static struct profile *make(void)
 {
@@ -35,7 +36,7 @@ static struct buf write_page(struct profile *p, struct profile *base)
     struct err err = {0};
     buf_init(&page, PAGE_MAX_BYTES);
     struct sink sink = sink_of_buf(&page);
-    CHECK(base != NULL ? flame_write_diff(p, base, &sink, &err) : flame_write(p, &sink, &err));
+    CHECK(base != NULL ? flame_write_diff(p, base, NULL, &sink, NULL, &err) : flame_write(p, &sink, &err));
     CHECK_TEXT(err.text, "");
     (void)buf_cstr(&page);
     return page;
@@ -136,6 +137,7 @@ struct decoded {
         size_t len;
     } *callees;
     VEC(struct fold_node) tree[2]; /* name is an index of names */
+    VEC(struct moment) times;      /* `sample` is the node; without one `step` is UINT32_MAX */
 };
 
 static void read_front_coded(struct cursor *c, char *text, size_t cap, size_t *len)
@@ -210,6 +212,33 @@ static void read_lines(struct cursor *c, struct name *name)
     }
 }
 
+static void read_times(struct cursor *c, struct decoded *d)
+{
+    for (uint32_t i = 1; i < d->tree[0].len; i++) {
+        uint64_t count = d->tree[0].at[i].self_ns == 0 ? 0 : cursor_uleb(c);
+        if (count > 1 && count % 2 == 1) {
+            *vec_push(&d->times) = (struct moment){.sample = i, .step = UINT32_MAX};
+        }
+        for (uint64_t k = 0; k < count / 2; k++) {
+            *vec_push(&d->times) = (struct moment){.sample = i};
+        }
+    }
+    uint32_t node = 0, step = 0;
+    vec_each(&d->times, time)
+    {
+        if (time->step == 0) {
+            step = (time->sample == node ? step : 0) + (uint32_t)cursor_uleb(c);
+            time->step = step;
+            node = time->sample;
+        }
+    }
+    vec_each(&d->times, time)
+    {
+        time->weight = (uint32_t)cursor_uleb(c);
+        CHECK(time->weight > 0);
+    }
+}
+
 static struct decoded decode_block(const struct buf *page, const char *id)
 {
     struct decoded d = {.bytes = unpack(page, id)};
@@ -243,6 +272,10 @@ static struct decoded decode_block(const struct buf *page, const char *id)
     for (size_t i = 0; i < 1u + compared; i++) {
         read_tree(&c, &d, i, unit, exact);
     }
+    uint64_t steps = 0;
+    if (str_u64(between(d.header, "\"steps\":", ","), &steps)) {
+        read_times(&c, &d);
+    }
     CHECK(!c.short_read);
     CHECK_INT(c.len, 0);
     return d;
@@ -259,6 +292,7 @@ static void release(struct decoded *d)
     vec_release(&d->names);
     vec_release(&d->tree[0]);
     vec_release(&d->tree[1]);
+    vec_release(&d->times);
     free(d->callees);
 }
 
@@ -606,7 +640,7 @@ static void the_page_names_no_address_and_no_handler(void)
     drop(p);
 }
 
-static void the_constant_part_stays_below_40_kb(void)
+static void the_constant_part_stays_below_48_kb(void)
 {
     struct profile *p = make();
     struct buf page = write_page(p, NULL);
@@ -1017,6 +1051,95 @@ static void sizes_are_told_by_thousands(void)
     }
 }
 
+/* ---- When. */
+
+/* "name step:weight …" of a node, without time "-:weight". */
+static void times_text(const struct decoded *d, struct buf *text)
+{
+    uint32_t node = 0;
+    buf_init(text, 4096);
+    vec_each(&d->times, time)
+    {
+        if (time->sample != node) {
+            node = time->sample;
+            buf_printf(text, "%s%s", text->len > 0 ? ", " : "", d->names.at[d->tree[0].at[node].name].text);
+        }
+        if (time->step == UINT32_MAX) {
+            buf_printf(text, " -:%u", time->weight);
+        } else {
+            buf_printf(text, " %u:%u", time->step, time->weight);
+        }
+    }
+}
+
+static void check_times(struct profile *p, const char *steps, const char *want)
+{
+    struct buf page = write_page(p, NULL), got;
+    struct decoded d = decode(&page);
+    struct str told = between(d.header, "\"step_ns\":", ",\n\"kinds");
+    CHECK_STR(told.ptr != NULL ? told : STR("none"), steps);
+    check_tree(&d, 0, p, FOLD_BY_PROCESS);
+    times_text(&d, &got);
+    CHECK_TEXT(buf_cstr(&got), want);
+    buf_release(&got);
+    release(&d);
+    buf_release(&page);
+}
+
+static void each_node_tells_when_its_time_was(void)
+{
+    struct profile *p = make();
+    uint64_t unit = 16000000, ms = 1000000;
+    p->meta.period_ns = unit;
+    p->meta.start_wall_ns = 5 * NS_PER_S;
+    p->meta.end_wall_ns = 6 * NS_PER_S;
+    profile_keep_moments(p, 100 * ms);
+    uint32_t web = add_process(p, 1, "web", ""), one = add_thread(p, web, 1, "web"), two = add_thread(p, web, 2, "web");
+    uint32_t a = add_name(p, 0, "a", FRAME_NATIVE), b = add_name(p, a, "b", FRAME_NATIVE);
+    profile_add_at(p, one, b, unit, 1, 995 * ms);
+    profile_add_at(p, two, b, unit, 1, 105 * ms); /* threads of one name are one node */
+    profile_add_at(p, one, b, 2 * unit, 1, 990 * ms);
+    profile_add_at(p, one, a, 3 * unit, 1, 100 * ms);
+    profile_add_at(p, one, a, 1, 1, 500 * ms);
+    profile_account(p, one, ACCOUNT_LOST, unit); /* of this nobody knows when it was */
+    profile_add(p, two, a, 2 * unit, 1);
+    check_times(p, "10000000,\n\"steps\":100", "a -:32 0:48 40:1, b 0:16 89:48");
+    drop(p);
+}
+
+static void a_profile_without_moments_has_no_times(void)
+{
+    struct profile *p = make();
+    fill_sample(p);
+    check_times(p, "none", "");
+    profile_keep_moments(p, 0);
+    check_times(p, "none", "");
+    drop(p);
+}
+
+/* As many as there are, the page holds FLAME_MOMENTS_MAX, of the whole window. */
+static void too_many_moments_are_told_in_longer_steps(void)
+{
+    struct profile *p = make();
+    p->meta.period_ns = 16000000;
+    profile_keep_moments(p, 0);
+    uint32_t thread = add_thread(p, add_process(p, 1, "web", ""), 1, "web"), steps = 3 * FLAME_MOMENTS_MAX;
+    p->moments.most = steps;
+    uint32_t a = add_name(p, 0, "a", FRAME_NATIVE);
+    for (uint64_t i = 0; i < steps; i++) {
+        profile_add_at(p, thread, a, 16000000, 1, i * MOMENTS_STEP_NS);
+    }
+    struct buf page = write_page(p, NULL);
+    struct decoded d = decode(&page);
+    CHECK_STR(between(d.header, "\"step_ns\":", ",\n\"kinds"), "40000000,\n\"steps\":300000");
+    CHECK_INT(d.times.len, 300000);
+    CHECK_INT(d.times.at[299999].step, 299999);
+    CHECK_INT(d.times.at[0].weight, 64);
+    release(&d);
+    buf_release(&page);
+    drop(p);
+}
+
 TESTS({"every node and weight survives", every_node_and_weight_survives},
       {"a caller of a thousand functions survives", a_caller_of_a_thousand_functions_survives},
       {"weights beyond 32 bits survive", weights_beyond_32_bits_survive},
@@ -1033,7 +1156,7 @@ TESTS({"every node and weight survives", every_node_and_weight_survives},
       {"the policy allows exactly what the page holds",
        the_policy_allows_exactly_what_the_page_holds},
       {"the page names no address and no handler", the_page_names_no_address_and_no_handler},
-      {"the constant part stays below 40 KB", the_constant_part_stays_below_40_kb},
+      {"the constant part stays below 48 KB", the_constant_part_stays_below_48_kb},
       {"names cannot leave their place", names_cannot_leave_their_place},
       {"a long name ends in an ellipsis", a_long_name_ends_in_an_ellipsis},
       {"what was not seen is said in every page", what_was_not_seen_is_said_in_every_page},
@@ -1051,4 +1174,7 @@ TESTS({"every node and weight survives", every_node_and_weight_survives},
       {"what has no weight or no name is not offered", what_has_no_weight_or_no_name_is_not_offered},
       {"a profile of events alone begins with the last", a_profile_of_events_alone_begins_with_the_last},
       {"without CPU time the others are offered", without_cpu_time_the_others_are_offered},
+      {"each node tells when its time was", each_node_tells_when_its_time_was},
+      {"a profile without moments has no times", a_profile_without_moments_has_no_times},
+      {"too many moments are told in longer steps", too_many_moments_are_told_in_longer_steps},
       {"sizes are told by thousands", sizes_are_told_by_thousands})

@@ -152,7 +152,28 @@ static void numbers_and_flags(void)
     CHECK(!json_bool_of(STR("\"true\""), &flag));
 }
 
-TESTS({"malformed bytes become replacement characters",
+static void shown(const char *bytes, size_t columns, const char *expected, size_t used)
+{
+    struct buf b;
+    buf_init(&b, 1000);
+    CHECK_INT(utf8_add_shown(&b, str_of(bytes), columns), used);
+    CHECK_TEXT(buf_cstr(&b), expected);
+    buf_release(&b);
+}
+
+static void on_a_terminal(void)
+{
+    shown("a\x1b[2J\n", 80, "a\\x1b[2J\\x0a", 12);
+    shown("\xc2\x9bx", 80, "\\xc2\\x9bx", 9);
+    shown("\xe2\x80\xae", 80, "\\xe2\\x80\\xae", 12); /* right to left from here on */
+    shown("a\x1b", 4, "a", 1);                            /* whole escapes or none */
+    shown("\xe6\xbc\xa2\xe5\xad\x97", 3, "\xe6\xbc\xa2", 2);
+    shown("e\xcc\x81x", 2, "e\xcc\x81x", 2);
+    shown("\xff", 80, "\\xff", 4);
+}
+
+TESTS({"nothing of a text acts on a terminal, and its columns are counted", on_a_terminal},
+      {"malformed bytes become replacement characters",
        malformed_bytes_become_replacement_characters},
       {"texts are escaped to ASCII", texts_are_escaped_to_ascii},
       {"texts are decoded, surrogate pairs too", texts_are_decoded},

@@ -85,8 +85,8 @@ static void unknown_versions(void)
 {
     struct perl_layout layout;
     struct err err = {0};
-    CHECK(!perl_layout_of(PERL_VERSION(44, 0), &layout, &err));
-    CHECK_TEXT(err.text, "Perl 5.44.0 is not known here; 5.28 to 5.42 can be read");
+    CHECK(!perl_layout_of(PERL_VERSION(46, 0), &layout, &err));
+    CHECK_TEXT(err.text, "Perl 5.46.0 is not known here; 5.28 to 5.44 can be read");
     CHECK(!perl_layout_of(PERL_VERSION(26, 3), &layout, &err));
     CHECK(!perl_layout_of(PERL_VERSION(35, 1), &layout, &err));
     CHECK(perl_layout_of(PERL_VERSION(28, 0), &layout, &err));

@@ -153,8 +153,8 @@ static void unknown_versions(void)
 {
     struct php_layout layout;
     struct err err = {0};
-    CHECK(!php_layout_of(PHP_VERSION(8, 6, 0), &layout, &err));
-    CHECK_TEXT(err.text, "PHP 8.6.0 is not known here; 7.1 to 8.5 can be read");
+    CHECK(!php_layout_of(PHP_VERSION(8, 7, 0), &layout, &err));
+    CHECK_TEXT(err.text, "PHP 8.7.0 is not known here; 7.1 to 8.6 can be read");
     CHECK(!php_layout_of(PHP_VERSION(7, 0, 33), &layout, &err));
 }
 

@@ -14,15 +14,27 @@ static struct profile_totals seen(void)
     return sum;
 }
 
-static const char *line_of(const struct profile_totals *sum, uint64_t elapsed_ns, size_t columns)
+static const char *line_in(const struct profile_totals *sum, uint64_t elapsed_ns, uint64_t window, size_t columns)
 {
     static char text[200];
     struct buf out;
     buf_init(&out, sizeof text);
-    status_text(sum, elapsed_ns, columns, &out);
+    status_text(sum, elapsed_ns, window, columns, &out);
     snprintf(text, sizeof text, "%s", buf_cstr(&out));
     buf_release(&out);
     return text;
+}
+
+static const char *line_of(const struct profile_totals *sum, uint64_t elapsed_ns, size_t columns)
+{
+    return line_in(sum, elapsed_ns, 0, columns);
+}
+
+static void one_of_several_windows(void)
+{
+    struct profile_totals sum = seen();
+    CHECK_TEXT(line_in(&sum, 12 * NS_PER_S, 3, 60), "  12 s  1,904 samples  19.2 s CPU  window 3  python 90 %");
+    CHECK_TEXT(line_in(&sum, 12 * NS_PER_S, 3, 40), "  12 s  1,904 samples  19.2 s CPU");
 }
 
 static void all_of_it(void)
@@ -69,6 +81,7 @@ static void rarer_with_many_stacks(void)
 }
 
 TESTS({"it has the time, samples, CPU time and shares", all_of_it},
+      {"of several windows it tells the number", one_of_several_windows},
       {"what does not fit is left out part by part", cut_at_parts},
       {"before anything was seen it tells the time", nothing_yet},
       {"time without samples is told as not seen", time_without_samples},

@@ -56,10 +56,10 @@ static void cost(struct scene *s, uint64_t cpu_ns, uint64_t rss_bytes)
     s->profile.meta.own_rss_bytes = rss_bytes;
 }
 
-static const char *told(struct scene *s, const char *problem)
+static const char *told_with(struct scene *s, const char *problem, struct profile *heaviest)
 {
     static char text[8192];
-    summary_window(&s->log, &s->profile, &s->outputs, &s->written, problem);
+    summary_window(&s->log, &s->profile, &s->outputs, &s->written, problem, heaviest);
     ssize_t len = pread(s->log.fd, text, sizeof text - 1, 0);
     text[len < 0 ? 0 : len] = '\0';
     CHECK_INT(ftruncate(s->log.fd, 0), 0);
@@ -72,6 +72,11 @@ static void end(struct scene *s)
     profile_release(&s->profile);
     s->log.owned = true;
     log_close(&s->log);
+}
+
+static const char *told(struct scene *s, const char *problem)
+{
+    return told_with(s, problem, NULL);
 }
 
 /* The window of 8.1: 61.8 s of CPU in 42.3 s, five processes. */
@@ -100,6 +105,33 @@ static void block(void)
                "  not seen: 0.4 s (0.6 %): 0.3 s lost, 0.1 s unreadable\n"
                "  cost: 0.09 s CPU (0.2 % of one core), 8 MB\n"
                "  ./last_flamegraph.html  (also .col, .pprof: profile_2026-11-20T103104Z.*)\n");
+    end(&s);
+}
+
+/* Before what it cost, on a terminal alone; no name forges a line. */
+static void heaviest(void)
+{
+    struct scene s;
+    begin(&s, true);
+    busy_window(&s);
+    struct frame frame = {.name = profile_cstring(&s.profile, "g\n  cost: 0"), .kind = FRAME_NATIVE};
+    profile_add(&s.profile, s.thread, profile_child(&s.profile, 0, profile_frame(&s.profile, &frame)), 8200 * MS, 820);
+    CHECK(strstr(told_with(&s, NULL, &s.profile),
+                 " s unreadable\n"
+                 "      own    total  heaviest functions\n"
+                 "   62.7 %   62.7 %  f\n"
+                 "   16.0 %   16.0 %  f\n"
+                 "   11.7 %   11.7 %  g\\x0a  cost: 0\n"
+                 "    9.1 %    9.1 %  f\n"
+                 "             total  heaviest paths\n"
+                 "            62.7 %  f\n"
+                 "            16.0 %  f\n"
+                 "  cost: 0.09 s CPU") != NULL);
+    s.log.terminal = false;
+    CHECK(strstr(told_with(&s, NULL, &s.profile), "heaviest") == NULL);
+    s.log.terminal = true;
+    s.log.level = LOG_ERROR;
+    CHECK_TEXT(told_with(&s, NULL, &s.profile), "");
     end(&s);
 }
 
@@ -488,7 +520,8 @@ static void incomplete(void)
     end(&s);
 }
 
-TESTS({"a terminal gets the block of lines", block},
+TESTS({"the heaviest functions stand before the cost, on a terminal alone", heaviest},
+      {"a terminal gets the block of lines", block},
       {"a log gets one line of keys and values", line},
       {"an interpreter that cannot be read does not pass for native code", an_interpreter_that_cannot_be_read},
       {"a window that saw everything says so", all_seen},

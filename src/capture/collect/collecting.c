@@ -60,7 +60,8 @@ void collecting_run(struct collecting *c)
         enum runtime_mode mode = s->settings->runtime.mode[runtimes[i]->kind];
         bool is_aside = collect != NULL && collect->is_aside && mode != RUNTIME_DISABLED;
         bool is_opt_in = collect != NULL && collect->opt_in != NULL && mode == RUNTIME_COLLECT && shared_collects(s);
-        dials = dials || is_opt_in || (is_aside && mode != RUNTIME_WALK);
+        is_opt_in = is_opt_in && !s->settings->runtime.only_light;
+        dials = dials || is_opt_in || (is_aside && mode != RUNTIME_WALK && !s->settings->runtime.only_light);
         any = any || is_opt_in || is_aside;
     }
     if (any && !collector_run(c->collector, s->confined, dials, &err)) {
@@ -126,6 +127,9 @@ static bool is_hot(struct collecting *c, struct collected *one, uint64_t now_ns)
 static unsigned wanted_of(const struct collecting *c, const struct target *target)
 {
     bool has_registers = follow_is_on_perf(target) || target->runtime.stops;
+    if (c->follow->shared->settings->runtime.only_light) {
+        return RUNTIME_WANTS_LIGHT;
+    }
     return c->follow->shared->settings->runtime.collected | (has_registers ? 0 : RUNTIME_WANTS_CPU);
 }
 
@@ -172,21 +176,21 @@ static void begin(struct collecting *c, struct collected *one, uint64_t now_ns)
     enum runtime_mode mode = s->settings->runtime.mode[one->runtime->kind];
     bool by_moments = mode == RUNTIME_MOMENTS, traces = mode == RUNTIME_TRACE || mode == RUNTIME_COLLECT_TRACE;
     bool records_cpu = mode == RUNTIME_COLLECT || mode == RUNTIME_COLLECT_TRACE;
-    bool is_asked_for = records_cpu || by_moments || traces;
+    bool only_light = s->settings->runtime.only_light, is_asked_for = only_light || records_cpu || by_moments || traces;
     const struct runtime_target how = {
         .frequency_hz = s->settings->sampling.frequency_hz,
         .wanted = one->wanted,
         .processors = c->processors,
         .peers = peers_of(c, one->runtime),
         .by_moments = by_moments,
-        .connects = mode != RUNTIME_WALK,
-        .records_cpu = records_cpu,
-        .traces = traces,
+        .connects = mode != RUNTIME_WALK && !only_light,
+        .records_cpu = records_cpu && !only_light,
+        .traces = traces && !only_light,
         .addresses = s->settings->runtime.go_addresses,
         .is_new = is_new(c, one),
     };
     struct err why = {0};
-    if (one->over || now_ns < one->retry_ns || now_ns - one->first_ns < AGE_MS * NS_PER_MS ||
+    if (one->over || now_ns < one->retry_ns || (!only_light && now_ns - one->first_ns < AGE_MS * NS_PER_MS) ||
         !(is_asked_for || is_hot(c, one, now_ns))) {
         return;
     }
@@ -209,7 +213,9 @@ static void ask_all(struct collecting *c, uint64_t now_ns)
     {
         const struct target *target = *slot;
         struct collected *one = NULL;
-        if (target->runtime.collects != NULL && !target->ended && !targets_is_excluded(target, now_ns)) {
+        bool may = target->runtime.collects != NULL && (target->runtime.collects->collect->is_aside ||
+                                                        !c->follow->shared->settings->runtime.only_light);
+        if (may && !target->ended && !targets_is_excluded(target, now_ns)) {
             one = collected_of(c, target, now_ns);
         }
         if (one != NULL && one->job == NULL) {
@@ -266,6 +272,7 @@ static void take_sample(void *context, const struct live_sample *sample)
                                            .thread = sample->thread,
                                            .node = sample->node,
                                            .cpu_ns = sample->cpu_ns,
+                                           .wall_ns = sample->wall_ns,
                                            .may_wait = sample->may_wait,
                                            .in_system = is_in_system(c, sample),
                                            .of_moment = c->reads_moments,

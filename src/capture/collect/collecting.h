@@ -32,6 +32,9 @@ struct collecting *collecting_new(struct follow *f);
 void collecting_run(struct collecting *c);
 
 /* Did some runtime tell stacks, in some window? */
+/* Is any runtime about to be asked, or being asked for the first time? */
+bool collecting_begins(const struct collecting *c);
+
 bool collecting_any_stack(const struct collecting *c);
 
 #endif

@@ -18,6 +18,7 @@ struct collected_sample {
     uint32_t tid;          /* 0: of none that lives, … */
     uint32_t thread, node; /* of the profile */
     uint64_t cpu_ns;       /* by the recorder */
+    uint64_t wall_ns;      /* when it was taken; 0: not told */
     bool may_wait, of_moment;
     bool in_system;        /* it may wait, and what it runs is the system's */
     bool is_virtual;       /* … or of whichever thread carries it */

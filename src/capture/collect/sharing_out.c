@@ -21,6 +21,7 @@ struct group {
 
 struct share {
     struct profile *p;
+    const struct window *window;
     const struct runtime *runtime;
     uint32_t pid;
     VEC(struct unseen_time) times;
@@ -93,6 +94,18 @@ static uint64_t sum_of(struct group g, enum place place)
 
 /* ---- sharing out ---- */
 
+/* A recorder's clock is the wall's, a window's moments have the monotonic one: both were read when it began. */
+static void add_share(struct share *s, uint32_t thread, const struct collected_sample *sample, uint64_t cpu_ns)
+{
+    uint64_t begin_ns = s->window->start_wall_ns;
+    if (sample->wall_ns == 0) {
+        profile_add(s->p, thread, sample->node, cpu_ns, 1);
+    } else {
+        uint64_t after_ns = sample->wall_ns > begin_ns ? sample->wall_ns - begin_ns : 0;
+        profile_add_at(s->p, thread, sample->node, cpu_ns, 1, s->window->start_ns + after_ns);
+    }
+}
+
 /* So much of a thread's time. A sample for whose thread there was no room stands with the one that ran. */
 static void share_among(struct share *s, struct group g, enum place place, uint64_t cpu_ns,
                         const struct unseen_time *time)
@@ -104,7 +117,7 @@ static void share_among(struct share *s, struct group g, enum place place, uint6
             uint64_t upto_ns = (uint64_t)((double)cpu_ns * ((double)before_ns / (double)sum_ns));
             upto_ns = before_ns == sum_ns || upto_ns > cpu_ns ? cpu_ns : upto_ns;
             uint32_t thread = g.at[i].thread != 0 ? g.at[i].thread : time->thread;
-            profile_add(s->p, thread, g.at[i].node, upto_ns - given_ns, 1);
+            add_share(s, thread, &g.at[i], upto_ns - given_ns);
             given_ns = upto_ns;
         }
     }
@@ -180,7 +193,8 @@ static void share_out_all(struct share *s, struct collected *c)
 static void share_out_of(struct collecting *c, struct collected *one)
 {
     struct targets *targets = &c->follow->targets;
-    struct share s = {.p = c->follow->shared->window.profile, .runtime = one->runtime, .pid = one->pid};
+    const struct window *window = &c->follow->shared->window;
+    struct share s = {.p = window->profile, .window = window, .runtime = one->runtime, .pid = one->pid};
     struct target *target = targets_find(targets, one->pid);
     bool is_shown = target != NULL && target->start_ticks == one->start_ticks && target->window == targets->window &&
                     target->process != 0;
@@ -204,6 +218,17 @@ static void window_end(void *state)
     {
         share_out_of(c, one);
     }
+}
+
+bool collecting_begins(const struct collecting *c)
+{
+    struct err why;
+    bool begins = false;
+    for (size_t i = 0; i < c->all.len; i++) {
+        const struct collected *one = &c->all.at[i];
+        begins |= one->job != NULL && collector_state(c->collector, one->job, &why) == COLLECT_BEGINS;
+    }
+    return begins;
 }
 
 const struct concern sharing_out_concern = {

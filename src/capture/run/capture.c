@@ -87,7 +87,7 @@ static void say_disabled(const struct settings *settings)
 
 int capture_run(const struct settings *settings, const struct world *world, const struct observer *observer)
 {
-    struct run_input input = {settings, world, observer};
+    struct run_input input = {settings, world, observer, NULL};
     if (!settings->scope.enabled) {
         say_disabled(settings);
     }
@@ -100,7 +100,8 @@ int capture_run(const struct settings *settings, const struct world *world, cons
     struct launch launch = {
         .argv = settings->scope.command,
         .alone = !settings->scope.enabled,
-        .init = settings->scope.launch == LAUNCH_INIT ||
+        .shows = settings->live.on && settings->scope.enabled,
+        .init = settings->scope.launch == LAUNCH_INIT || settings->live.on ||
                 (settings->scope.launch == LAUNCH_AUTO && launch_prefers_init()),
         .run = profile_command,
         .hide = hide_variables,
@@ -112,4 +113,11 @@ int capture_run(const struct settings *settings, const struct world *world, cons
         say_unstartable(settings, status, &err);
     }
     return status;
+}
+
+int capture_dump(const struct settings *settings, const struct world *world, struct dump_request *request)
+{
+    struct run_input input = {settings, world, NULL, request};
+    (void)run_attach(&input);
+    return request->any_stack ? 0 : EXIT_NO_PROFILE;
 }

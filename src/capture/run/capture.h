@@ -11,11 +11,16 @@
 #ifndef CAPTURE_CAPTURE_H
 #define CAPTURE_CAPTURE_H
 
+#include "capture/live/dump.h"
 #include "capture/observer.h"
 #include "capture/settings.h"
 #include "capture/world.h"
 
 /* Asks `world` about processes; `observer` may be null. Both are borrowed for the run. */
 int capture_run(const struct settings *settings, const struct world *world, const struct observer *observer);
+
+/* The same for pillion dump: nothing is written, and the request has what is to be shown. Returns 0 when there is a
+ * stack in it, else 1. */
+int capture_dump(const struct settings *settings, const struct world *world, struct dump_request *request);
 
 #endif

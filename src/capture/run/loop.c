@@ -54,6 +54,9 @@ static void serve_signals(struct loop *l)
     for (int sig, value; (sig = signals_next(r->signals, &value)) != 0;) {
         if (sig == SIGTERM || sig == SIGINT) {
             r->shared.finishing = true;
+            if (sig == SIGINT) {
+                log_interrupted(&r->shared.log);
+            }
         } else if (sig == SIGNAL_COMMAND_ENDED && l->ended_ns == 0) {
             l->ended_ns = clock_mono_ns();
         } else if (sig == SIGHUP) {
@@ -197,7 +200,7 @@ static void run_windows(struct loop *l)
     bool seldom = s->settings->sampling.window_ns >= SELDOM_S * NS_PER_S;
     l->code_ns = clock_mono_ns() + USED_S * NS_PER_S;
     while (!s->finishing) {
-        uint64_t end_ns = s->window.start_ns + s->settings->sampling.window_ns;
+        uint64_t end_ns = s->window.start_ns + s->window.length_ns;
         round_of(l);
         let_go_of_code(l);
         if (polling_all_gone(r->polling)) {
@@ -264,6 +267,7 @@ static int finish(struct rooms *r)
 {
     struct shared *s = &r->shared;
     uint64_t finish_ns = clock_mono_ns();
+    publisher_expect_last(r->publisher);
     rooms_end_window(r);
     if (s->finishing) {
         signals_default(); /* a second TERM ends at once; init's first must not */
@@ -282,7 +286,9 @@ int loop_run(struct rooms *r)
     struct loop l = {.rooms = r};
     r->shared.first_ns = clock_mono_ns();
     rows_setup(&r->rows);
-    publisher_try(r->publisher);
+    if (!r->shared.settings->live.on || r->shared.settings->output.dir != NULL) {
+        publisher_try(r->publisher);
+    }
     run_windows(&l);
     return finish(r);
 }

@@ -7,6 +7,7 @@
 #include "capture/follow/applications.h"
 #include "capture/follow/cpus.h"
 #include "capture/follow/stack_sizes.h"
+#include "capture/live/top.h"
 #include "capture/upload/heaviest.h"
 #include "capture/upload/sender.h"
 #include "capture/window/controller.h"
@@ -28,7 +29,8 @@ void rooms_init(struct rooms *r, const struct run_input *input)
     } else { /* nobody will read it */
         sender_hide_variables();
     }
-    *r = (struct rooms){.shared = {.settings = settings,
+    *r = (struct rooms){.input = input,
+                        .shared = {.settings = settings,
                                    .world = input->world,
                                    .observer = input->observer,
                                    .init_fd = -1,
@@ -147,7 +149,10 @@ static bool make_records(struct rooms *r, struct err *err)
     const struct extra_records_path extra = {
         .find = r->find, .stacks = &r->stacks, .catching = r->catching, .records = r->records};
     extra_records_connect(r->extra, &r->follow, &extra);
-    bool asked = s->settings->sampling.wall || s->settings->sampling.off_cpu;
+    if (r->input->dump != NULL) {
+        r->dump = dump_new(s, &r->stacks, catching_readers(r->catching), &r->follow.targets, r->input->dump);
+    }
+    bool asked = r->input->dump == NULL && (s->settings->sampling.wall || s->settings->sampling.off_cpu);
     bool waits = asked && s->observer == NULL && !extra_records_watch_off_cpu(r->extra);
     r->waiting = waiting_new(s, &r->stacks, catching_readers(r->catching), &r->follow.targets, waits);
     return r->waiting != NULL || err_set(err, ERR_MEMORY, 0, "no memory to look at waiting threads");
@@ -171,6 +176,15 @@ static bool make_window(struct rooms *r, struct err *err)
 static bool make_rows(struct rooms *r, struct err *err)
 {
     r->collecting = collecting_new(&r->follow);
+    bool live = r->shared.settings->live.on;
+    struct top *top = live ? top_new(&r->shared) : NULL;
+    if (top != NULL || r->dump != NULL) {
+        const struct whole_run_viewer viewer = top != NULL ? top_viewer(top) : dump_viewer(r->dump);
+        publisher_show(r->publisher, &viewer);
+    }
+    if (r->dump != NULL && r->collecting != NULL) {
+        dump_await(r->dump, r->collecting);
+    }
     const struct limits_reach reach = {.follow = &r->follow,
                                        .accounting = polling_accounting(r->polling),
                                        .catching = r->catching,
@@ -187,6 +201,7 @@ static bool make_rows(struct rooms *r, struct err *err)
         {&waiting_concern, r->waiting},
         {&extra_records_concern, r->extra},
         {&collecting_concern, r->collecting},
+        {&dump_concern, r->dump},
         {&stack_sizes_concern, stack_sizes_new(&r->follow)},
         {&unsampled_concern, r->follow.unsampled},
         {&cpus_concern, cpus_new(&r->shared)},
@@ -202,11 +217,13 @@ static bool make_rows(struct rooms *r, struct err *err)
         {&limits_concern, limits_new(&reach)},
         {&image_sweep_concern, image_sweep_new(&r->follow, r->catching, r->publisher)},
         {&window_submit_concern, r->windows},
-        {&status_line_concern, status_line_new(&r->shared)},
+        {&status_line_concern, status_line_new(&r->shared, r->windows)},
+        {&top_concern, top},
     };
     bool good = true;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        good = good && rows[i].state != NULL;
+        bool may_lack = (rows[i].concern == &top_concern && !live) || (rows[i].concern == &dump_concern && r->input->dump == NULL);
+        good = good && (rows[i].state != NULL || may_lack);
         r->rows.at[r->rows.count++] = rows[i];
     }
     return good || err_set(err, ERR_MEMORY, 0, "no memory to begin");

@@ -26,6 +26,7 @@
 #include "unwind/unwind.h"
 
 struct rooms {
+    const struct run_input *input;
     struct shared shared;
     int signals;
     struct follow follow;
@@ -39,6 +40,7 @@ struct rooms {
     struct stops *stops;
     struct extra_records *extra;
     struct waiting *waiting;
+    struct dump *dump; /* null: it is no dump */
     struct records *records;
     struct collecting *collecting;
     struct publisher *publisher;

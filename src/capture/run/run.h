@@ -14,6 +14,7 @@
 #include "capture/observer.h"
 #include "capture/settings.h"
 #include "capture/world.h"
+#include "capture/live/dump.h"
 #include "os/launch.h"
 
 /* All borrowed. */
@@ -21,6 +22,7 @@ struct run_input {
     const struct settings *settings;
     const struct world *world;
     const struct observer *observer; /* null: nobody observes */
+    struct dump_request *dump;       /* null: it is no dump */
 };
 
 /* The profiler of a launched command: arms sampling, lets the command start, follows it. */

@@ -346,6 +346,50 @@ uint32_t waits_node(struct waits *w, struct profile *p, struct reader *reader, u
     return read_times(w, t, &after) && !has_run(t, &after) ? node : 0;
 }
 
+static void find_locks(const struct target *target, const struct waiter *t, struct waits_found *out)
+{
+    const struct reader *reader = target->runtime.reader;
+    while (reader != NULL && reader->serial != t->serial) {
+        reader = reader->next;
+    }
+    if (reader != NULL && reader->runtime->locks != NULL) {
+        struct remote_caller caller = {.remote = &reader->remote};
+        struct memory_batch memory = remote_batch(&caller);
+        (void)reader->runtime->locks(t->plan, &memory, out->locks, WAITS_LOCKS);
+    }
+}
+
+void waits_find(struct waits *w, struct profile *p, struct target *target, uint32_t tid, struct waits_found *out)
+{
+    struct proc_schedstat after;
+    struct proc_stat stat;
+    struct waiter *t = waiter_of(w, target->pid, tid);
+    *out = (struct waits_found){0};
+    if (t == NULL || !read_times(w, t, &t->times) || !read_stat(w, t, &stat)) {
+        return;
+    }
+    out->state = stat.state;
+    if (strchr("SDTtIP", stat.state) == NULL) {
+        return;
+    }
+    const struct caught *caught = walk_any(w, target, t);
+    if (caught != NULL) {
+        find_locks(target, t, out);
+    }
+    sleeping_allow(&w->sleeping, 1, WAITS_READS);
+    uint32_t node = node_of(w, p, target, t, caught);
+    struct str place = buf_slice(&w->text);
+    bool is_call = node != 0 && place.len > 0 && place.len < sizeof out->place && read_text(w, t, "syscall", NULL);
+    if (is_call) {
+        snprintf(out->place, sizeof out->place, "%s", buf_cstr(&w->text));
+    }
+    if (read_times(w, t, &after) && !has_run(t, &after)) {
+        sleeping_keep(&w->sleeping);
+        out->node = node;
+        out->thread = labels_thread(p, targets_thread_id(w->targets, p, target, tid), caught);
+    }
+}
+
 static void forget_ended(struct waits *w, struct profile *p)
 {
     for (size_t i = w->all.len; i-- > 0;) {

@@ -34,6 +34,8 @@
 #include "capture/stacks/sleeping.h"
 #include "os/proc.h"
 
+enum { WAITS_PLACE_MAX = 192 /* of a syscall file */, WAITS_LOCKS = 8 };
+
 enum { WAITS_MS = 100, WAITS_THREADS = 500, WAITS_PLACES = 1000, WAITS_READS = 400, WAITERS_MAX = 8192 };
 
 struct waiter;
@@ -83,5 +85,14 @@ void waits_end_window(struct waits *w, struct profile *p, uint64_t now_ns);
 /* The node of a thread of an interpreter that sleeps now, for others who watch when; 0 when it does not sleep, or
  * runs nothing of the runtime. */
 uint32_t waits_node(struct waits *w, struct profile *p, struct reader *reader, uint32_t tid);
+
+/* Where a thread stands that does not run now, whether it sleeps or is stopped, for who asks once. */
+struct waits_found {
+    char state;              /* as in stat; 0: it has ended */
+    uint32_t node, thread;   /* in the profile; node 0: it runs, or ran on meanwhile, or may not be read (refusal) */
+    uint64_t locks[WAITS_LOCKS]; /* futexes of locks that it holds or waits for (runtime.h); 0: no more */
+    char place[WAITS_PLACE_MAX]; /* its syscall file; "" */
+};
+void waits_find(struct waits *w, struct profile *p, struct target *target, uint32_t tid, struct waits_found *out);
 
 #endif

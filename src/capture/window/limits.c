@@ -76,7 +76,7 @@ static void setup(void *state)
     }
     budget_init(&l->budget, settings->budget.cpu_percent, l->shared->frequency_hz, window_ns, clock_mono_ns(),
                 &used);
-    if (l->shared->own.by_time) { /* gVisor: attaching is thousands of calls */
+    if (l->shared->own.by_time || settings->live.on) { /* gVisor: attaching is thousands of calls; names at once */
         budget_allow_dear_start(&l->budget);
     }
     l->first_stack_bytes = l->follow->targets.stack_bytes;

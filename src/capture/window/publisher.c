@@ -9,7 +9,6 @@
 #include "capture/window/machine.h"
 #include "capture/window/silent.h"
 #include "capture/window/summary.h"
-#include "capture/window/whole_run.h"
 #include "capture/upload/uploader.h"
 #include "os/clock.h"
 #include "os/confine.h"
@@ -62,7 +61,7 @@ struct publisher {
     bool confined;        /* os/confine.h: its thread, from the first window on */
     bool begun;           /* that */
     bool runs;            /* its thread */
-    bool stop;
+    bool stop, expects_last, last; /* what is submitted next is the run's last window; what is published is */
     bool releases, tries; /* it is asked to */
     bool busy;            /* it does, or publishes */
     unsigned failed; /* windows */
@@ -75,7 +74,7 @@ struct publisher {
     uint64_t sent;             /* of them, when the last summary was written */
     struct publisher_naming naming;
     struct publisher_memory memory;
-    const struct own_cost *own;
+    const struct shared *shared;
     uint64_t own_cpu_ns; /* of the process, when the window before was closed */
     struct usage usage;  /* then; at first when the thread began */
     const struct settings *settings;
@@ -116,9 +115,7 @@ static void note_usage(struct publisher *pub, struct profile *p)
     double cpu = usage_cpu_percent(&pub->usage, &now);
     double memory = usage_memory_percent(&pub->usage, &now);
     pub->usage = now;
-    if (cpu >= 0 && memory >= 0) {
-        p->meta.usage = (struct profile_usage){true, cpu, memory};
-    }
+    p->meta.usage = (struct profile_usage){cpu >= 0 && memory >= 0, cpu, memory};
 }
 
 /* Before anything of a target is looked at: what this machine is called takes a socket to ask. */
@@ -203,47 +200,44 @@ static bool publish(struct publisher *pub, struct profile *p)
     struct outputs_written written;
     begin(pub);
     note_usage(pub, p);
-    if (!pub->settings->origin.metadata) {
-        p->meta.host = 0;
-    }
+    p->meta.host = pub->settings->origin.metadata ? p->meta.host : 0;
     namer_drop(&pub->naming.namer, is_gone, pub->naming.images);
     pub->naming.checksum_bytes = CHECKSUM_BYTES;
     profile_limit(p, SIZE_MAX);
     if (!namer_run(&pub->naming.namer, p, &err)) {
         log_once(pub->log, LOG_WARNING, "%s; some frames stay unnamed", err.text);
+        err.kind = ERR_NONE;
     }
     log_problems(pub);
     silent_say(pub->log, pub->naming.images->world, &pub->silent_told);
-    uint64_t own_ns = own_cost_ns(pub->own, background_ns(pub));
+    uint64_t own_ns = own_cost_ns(&pub->shared->own, background_ns(pub));
     p->meta.own_cpu_ns = own_ns - pub->own_cpu_ns;
     p->meta.own_rss_bytes = proc_own_rss_bytes();
-    p->meta.own_rss_peak_bytes = proc_own_rss_peak_bytes();
-    if (p->meta.own_rss_peak_bytes < p->meta.own_rss_bytes) {
-        p->meta.own_rss_peak_bytes = p->meta.own_rss_bytes; /* the kernel counts them apart */
-    }
+    uint64_t peak_bytes = proc_own_rss_peak_bytes(); /* the kernel counts them apart */
+    p->meta.own_rss_peak_bytes = peak_bytes > p->meta.own_rss_bytes ? peak_bytes : p->meta.own_rss_bytes;
     pub->own_cpu_ns = own_ns;
     note_uploads(pub, p);
     machine_note(&pub->machine, p);
     external_note(&pub->external, p);
     bool tight = make_room(pub);
-    err = (struct err){0};
+    if (whole_run_shows(&pub->run, p)) {
+        return tight;
+    }
     if (pub->uploader != NULL) {
         uploader_submit(pub->uploader, p); /* first: of a window that is a file, or in the log, the spool has a copy */
     }
     bool ok = outputs_write(&pub->outputs, p, &written, &err);
     pub->failed += !ok;
-    if (ok) {
-        heartbeat_beat(pub->log, pub->settings->output.heartbeat_file);
-    }
+    heartbeat_beat(pub->log, ok ? pub->settings->output.heartbeat_file : NULL);
     say_traces_left(pub, p);
     whole_run_add(&pub->run, p, &written);
     if (written.removed) {
-        log_once(pub->log, LOG_INFO,
-                 "the newest %d windows of this run are kept, of %d MB at most; --max-output-files 0 keeps all",
-                 OUTPUTS_RUN_SETS, OUTPUTS_RUN_BYTES / 1000000);
+        log_once(pub->log, LOG_INFO, "the newest %d windows of this run are kept, of %d MB at most; "
+                                     "--max-output-files 0 keeps all", OUTPUTS_RUN_SETS, OUTPUTS_RUN_BYTES / 1000000);
     }
     const char *problem = err.kind != ERR_NONE ? err.text : "no memory to write files";
-    summary_window(pub->log, p, &pub->outputs, &written, ok ? NULL : problem);
+    struct profile *heaviest = pub->last && pub->run.windows <= 1 ? p : NULL; /* else it is told of the whole run */
+    summary_window(pub->log, p, &pub->outputs, &written, ok ? NULL : problem, heaviest);
     return tight;
 }
 
@@ -343,7 +337,7 @@ struct publisher *publisher_new(struct shared *shared, struct images *images, si
         return NULL;
     }
     pub->log = &shared->log;
-    pub->own = &shared->own;
+    pub->shared = shared;
     pub->settings = settings;
     machine_init(&pub->machine, settings);
     external_init(&pub->external, settings->origin.external_metadata, pub->log);
@@ -439,6 +433,11 @@ void publisher_release_caches(struct publisher *pub)
     ask(pub, &pub->releases);
 }
 
+void publisher_show(struct publisher *pub, const struct whole_run_viewer *viewer)
+{
+    pub->run.viewer = *viewer;
+}
+
 void publisher_try(struct publisher *pub)
 {
     ask(pub, &pub->tries);
@@ -462,10 +461,16 @@ struct profile *publisher_submit(struct publisher *pub, struct profile *full)
     }
     struct profile *empty = full == &pub->profiles[0] ? &pub->profiles[1] : &pub->profiles[0];
     profile_limit(empty, next_bytes(pub, full));
+    pub->last = pub->expects_last;
     pub->full = full; /* null only asks for the first empty one */
     pthread_cond_broadcast(&pub->changed);
     pthread_mutex_unlock(&pub->lock);
     return empty;
+}
+
+void publisher_expect_last(struct publisher *pub)
+{
+    pub->expects_last = true;
 }
 
 void publisher_wait(struct publisher *pub)

@@ -22,6 +22,7 @@
 #include "capture/follow/images.h"
 #include "capture/shared.h"
 #include "capture/window/outputs.h"
+#include "capture/window/whole_run.h"
 
 struct publisher;
 struct uploader;
@@ -48,6 +49,9 @@ enum { PUBLISHER_NAMES_SHARE = 4 }; /* of a profile's bound is left for the name
 /* Has it try at once whether files can be written, and say so when not: better than a minute later. */
 void publisher_try(struct publisher *pub);
 
+/* Before publisher_start: has windows shown instead of written. */
+void publisher_show(struct publisher *pub, const struct whole_run_viewer *viewer);
+
 /* Where it writes, in words. */
 const char *publisher_dir(const struct publisher *pub);
 
@@ -62,6 +66,10 @@ uint64_t publisher_cpu_ns(const struct publisher *pub);
 
 /* Waits until ready, takes `full` and returns an empty profile. */
 struct profile *publisher_submit(struct publisher *pub, struct profile *full);
+
+/* What is submitted next is the run's last window: its summary, or that of the whole run, has more (heaviest.h).
+ * By who submits. */
+void publisher_expect_last(struct publisher *pub);
 
 /* Waits until what was submitted is published. */
 void publisher_wait(struct publisher *pub);

@@ -60,7 +60,7 @@ static bool add_share(struct buf *out, size_t columns, const char *name, uint64_
     return add_part(out, columns, part);
 }
 
-void status_text(const struct profile_totals *sum, uint64_t elapsed_ns, size_t columns,
+void status_text(const struct profile_totals *sum, uint64_t elapsed_ns, uint64_t window, size_t columns,
                  struct buf *out)
 {
     struct summary_share shares[FRAME_KIND_COUNT];
@@ -68,6 +68,10 @@ void status_text(const struct profile_totals *sum, uint64_t elapsed_ns, size_t c
     char part[PART_MAX];
     (void)snprintf(part, sizeof part, "%llu s", (unsigned long long)(elapsed_ns / NS_PER_S));
     bool fits = add_part(out, columns, part) && add_counts(out, columns, sum);
+    if (fits && window > 0) {
+        (void)snprintf(part, sizeof part, "window %llu", (unsigned long long)window);
+        fits = add_part(out, columns, part);
+    }
     for (size_t i = 0; i < count && fits; i++) {
         fits = add_share(out, columns, shares[i].name, shares[i].ns, sum->cpu_ns);
     }

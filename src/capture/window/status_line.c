@@ -9,14 +9,16 @@ enum { COLUMNS_LEAST = 20, COLUMNS_MOST = 100, TEXT_MAX = 128 };
 
 struct status_line {
     struct shared *shared;
+    const struct windows *windows;
     uint64_t next_ns;
 };
 
-struct status_line *status_line_new(struct shared *shared)
+struct status_line *status_line_new(struct shared *shared, const struct windows *windows)
 {
     struct status_line *line = calloc(1, sizeof *line);
     if (line != NULL) {
         line->shared = shared;
+        line->windows = windows;
     }
     return line;
 }
@@ -33,7 +35,7 @@ static void show(void *state, uint64_t now_ns)
     struct status_line *l = state;
     struct shared *s = l->shared;
     if (!s->log.live || s->command_pid != 0 || now_ns < l->next_ns ||
-        now_ns >= s->window.start_ns + s->settings->sampling.window_ns || s->finishing) {
+        now_ns >= s->window.start_ns + s->window.length_ns || s->finishing) {
         return;
     }
     unsigned wide = console_live_columns(s->log.fd);
@@ -45,7 +47,8 @@ static void show(void *state, uint64_t now_ns)
     struct profile_totals sum = profile_sum(s->window.profile);
     size_t columns = wide < COLUMNS_MOST ? wide : COLUMNS_MOST;
     buf_init(&line, TEXT_MAX);
-    status_text(&sum, now_ns - s->window.start_ns, columns, &line);
+    uint64_t number = s->settings->sampling.continuous ? windows_sums(l->windows)->windows + 1 : 0;
+    status_text(&sum, now_ns - s->window.start_ns, number, columns, &line);
     log_status(&s->log, buf_slice(&line), columns);
     buf_release(&line);
 }

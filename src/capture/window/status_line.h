@@ -4,12 +4,13 @@
 
 #include "capture/concern.h"
 #include "capture/shared.h"
+#include "capture/window/windows.h"
 
 struct status_line;
 
 extern const struct concern status_line_concern;
 
 /* Null when memory ends. */
-struct status_line *status_line_new(struct shared *shared);
+struct status_line *status_line_new(struct shared *shared, const struct windows *windows);
 
 #endif

@@ -5,6 +5,7 @@
 #include "base/time.h"
 #include "capture/stacks/stops.h"
 #include "capture/unseen.h"
+#include "capture/window/heaviest.h"
 #include "capture/window/margin.h"
 #include "capture/window/unread.h"
 #include "encode/encode.h"
@@ -82,8 +83,7 @@ static void add_not_seen(struct buf *out, const struct profile *p, const struct 
                    seconds(sum->cpu_ns));
         return;
     }
-    buf_printf(out, "\n  not seen: %.1f s (%.1f %%):", seconds(missing),
-               percent(missing, sum->cpu_ns));
+    buf_printf(out, "\n  not seen: %.1f s (%.1f %%):", seconds(missing), percent(missing, sum->cpu_ns));
     const char *separator = " ";
     for (unsigned a = 0; a < ACCOUNT_COUNT; a++) {
         if (sum->account_ns[a] > 0) {
@@ -218,9 +218,7 @@ static void add_uploads(struct buf *out, const struct profile_uploads *u)
     }
 }
 
-static void terminal_block(const struct profile *p, const struct profile_totals *sum,
-                           const struct outputs *o, const struct outputs_written *w,
-                           const char *problem, struct buf *out)
+static void terminal_seen(const struct profile *p, const struct profile_totals *sum, struct buf *out)
 {
     uint64_t length = length_ns(p);
     size_t processes = processes_with_time(p);
@@ -253,6 +251,12 @@ static void terminal_block(const struct profile *p, const struct profile_totals 
         buf_printf(out, "\n  too few descriptors: no stacks of %llu processes, the coolest ones",
                    (unsigned long long)p->meta.unsampled);
     }
+}
+
+static void terminal_cost(const struct profile *p, const struct outputs *o, const struct outputs_written *w,
+                          const char *problem, struct buf *out)
+{
+    uint64_t length = length_ns(p);
     buf_printf(out, "\n  cost: %.2f s CPU (%.1f %% of one core), %.0f MB",
                seconds(p->meta.own_cpu_ns), percent(p->meta.own_cpu_ns, length),
                (double)p->meta.own_rss_bytes / 1048576.0);
@@ -467,7 +471,7 @@ static void say_empty(struct log *log, const struct profile *p, const struct pro
 }
 
 void summary_window(struct log *log, const struct profile *p, const struct outputs *outputs,
-                    const struct outputs_written *written, const char *problem)
+                    const struct outputs_written *written, const char *problem, struct profile *heaviest)
 {
     struct profile_totals sum = profile_sum(p);
     struct buf text;
@@ -475,7 +479,9 @@ void summary_window(struct log *log, const struct profile *p, const struct outpu
     buf_init(&text, 4 * TEXT_MAX); /* paths are long */
     buf_init(&fields.text, TEXT_MAX);
     if (log->terminal && log->format == LOG_TEXT) {
-        terminal_block(p, &sum, outputs, written, problem, &text);
+        terminal_seen(p, &sum, &text);
+        heaviest_add(log, heaviest, &text);
+        terminal_cost(p, outputs, written, problem, &text);
     } else {
         log_line(p, &sum, outputs, written, problem, &text);
     }

@@ -34,9 +34,20 @@ const struct windows_sums *windows_sums(const struct windows *w)
     return &w->sums;
 }
 
+/* Closing a window reads some figures of each process in /proc, 10 us each: short windows are made longer than that a
+ * hundredfold and more. */
+static uint64_t length_of(const struct windows *w)
+{
+    enum { US_FOR_EACH = 3000 };
+    const struct settings *settings = w->shared->settings;
+    uint64_t least_ns = settings->live.on ? w->follow->targets.all.len * US_FOR_EACH * NS_PER_US : 0;
+    return settings->sampling.window_ns > least_ns ? settings->sampling.window_ns : least_ns;
+}
+
 void windows_begin(struct windows *w)
 {
     struct window *window = &w->shared->window;
+    window->length_ns = length_of(w);
     window->start_ns = clock_mono_ns();
     window->start_wall_ns = clock_wall_ns();
     window->lost_records = window->broken_calls = 0;
@@ -115,7 +126,8 @@ static uint32_t reason_of(struct windows *w)
                     "weight");
     }
     const char *news = unseen_describe(&s->unseen, s->window.profile, &sum, &reason);
-    if (news != NULL && sum.leaf_ns[FRAME_ACCOUNT] < sum.cpu_ns) { /* an empty window is told as such */
+    bool shows = s->settings->live.on; /* the reason beside the figures, as long as it holds */
+    if (news != NULL && !shows && sum.leaf_ns[FRAME_ACCOUNT] < sum.cpu_ns) { /* an empty window is told as such */
         log_once_for(&s->log, LOG_WARNING, news, "%.0f %% of the CPU time has no stack: %s",
                      100.0 * (double)sum.leaf_ns[FRAME_ACCOUNT] / (double)sum.cpu_ns, buf_cstr(&reason));
     }
@@ -169,7 +181,7 @@ static void submit(void *state)
 static uint64_t due_ns(const void *state)
 {
     const struct windows *w = state;
-    return windows_due_ns(&w->shared->window, w->shared->settings->sampling.window_ns, publisher_ready(w->publisher));
+    return windows_due_ns(&w->shared->window, w->shared->window.length_ns, publisher_ready(w->publisher));
 }
 
 const struct concern window_facts_concern = {

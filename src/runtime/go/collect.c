@@ -64,6 +64,7 @@ struct collection {
     bool has_endpoint;
     bool records_cpu;
     bool traces, has_trace, told_trace; /* has: one that is not handed over; told: why there is none */
+    bool only_light;               /* goroutines alone are wanted, as they are now */
     bool was_there;                /* before the run: whatever is seen of it first is only a base */
 };
 
@@ -189,7 +190,7 @@ static void take_all(struct collection *c, const struct runtime_sink *sink, stru
     c->has_endpoint = is_known && !outside_is_stopped(c->port);
     for (size_t i = 0; i < KINDS; i++) {
         struct err cause = {0};
-        if (i == LEAK && !(c->has_endpoint && c->endpoint.has_leaks)) {
+        if ((i == LEAK && !(c->has_endpoint && c->endpoint.has_leaks)) || (c->only_light && i != WAIT)) {
             continue;
         }
         if (!take(c, i, &cause)) {
@@ -204,7 +205,9 @@ static void take_all(struct collection *c, const struct runtime_sink *sink, stru
         }
     }
     const struct go_figures_from from = figures_from(c, heap_bytes);
-    go_figures_take(&c->figures, &from, !has_waits, sink);
+    if (!c->only_light) {
+        go_figures_take(&c->figures, &from, !has_waits, sink);
+    }
     c->has_endpoint = is_known && c->fails < FAILS_MAX;
     buf_release(&c->snapshot);
     buf_release(&c->difference);
@@ -354,7 +357,10 @@ static void *start(const struct runtime_target *target, struct err *why)
         tell_no_address(c);
     }
     tell(c, why);
-    take_base(c, target->is_new);
+    c->only_light = (target->wanted & RUNTIME_WANTS_LIGHT) != 0;
+    if (!c->only_light) {
+        take_base(c, target->is_new);
+    }
     return c;
 }
 

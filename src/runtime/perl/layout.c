@@ -1,4 +1,4 @@
-/* The layouts of Perl 5.28 to 5.42, from the headers of each version: intrpvar.h, cop.h, hv.h. Odd versions are made
+/* The layouts of Perl 5.28 to 5.44, from the headers of each version: intrpvar.h, cop.h, hv.h. Odd versions are made
  * for those who develop Perl. Whether the build has threads changes none of these. */
 #include "runtime/perl/private.h"
 
@@ -12,10 +12,10 @@ void perl_version_text(uint32_t version, char out[static PERL_VERSION_TEXT])
 bool perl_layout_of(uint32_t version, struct perl_layout *out, struct err *err)
 {
     uint32_t minor = version >> 8;
-    if (minor < 28 || minor > 42 || minor % 2 != 0) {
+    if (minor < 28 || minor > 44 || minor % 2 != 0) {
         char text[PERL_VERSION_TEXT];
         perl_version_text(version, text);
-        return err_set(err, ERR_UNSUPPORTED, 0, "Perl %s is not known here; 5.28 to 5.42 can be read", text);
+        return err_set(err, ERR_UNSUPPORTED, 0, "Perl %s is not known here; 5.28 to 5.44 can be read", text);
     }
     bool wide = minor >= 32; /* a context tells the sub around it */
     *out = (struct perl_layout){

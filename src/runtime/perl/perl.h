@@ -1,5 +1,5 @@
 /*
- * perl: Perl 5.28 to 5.42, read from outside.
+ * perl: Perl 5.28 to 5.44, read from outside.
  *
  * Concept. An interpreter keeps its calls as contexts in an array: subs, evals, loops and blocks, the leaf last. Where
  * C code calls Perl (a sort's block, an overloaded operator, DESTROY, a handler), a new array is begun, which leads

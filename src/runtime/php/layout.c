@@ -1,4 +1,4 @@
-/* The layouts of PHP 7.1 to 8.5, from the headers of each version: zend_globals.h, zend_compile.h. They are the same on
+/* The layouts of PHP 7.1 to 8.6, from the headers of each version: zend_globals.h, zend_compile.h. They are the same on
  * all 64-bit processors. A row holds for all releases of a series; attach.c holds it against the process. */
 #include "runtime/php/private.h"
 
@@ -17,6 +17,7 @@ static const struct {
     {PHP_VERSION(8, 3, 0), {456, 32,      80,    76,   144,  152,  22,  23, 56}},
     {PHP_VERSION(8, 4, 0), {456, 32,     104,    96,   168,  176,  22,  23, 56}},
     {PHP_VERSION(8, 5, 0), {480, 32,     104,    96,   168,  176,  22,  23, 56}},
+    {PHP_VERSION(8, 6, 0), {480, 32,     104,    96,   168,  176,  22,  23, 56}},
 };
 
 bool php_layout_of(uint32_t version, struct php_layout *out, struct err *err)
@@ -29,5 +30,5 @@ bool php_layout_of(uint32_t version, struct php_layout *out, struct err *err)
     }
     char text[PHP_VERSION_TEXT];
     php_version_text(version, text);
-    return err_set(err, ERR_UNSUPPORTED, 0, "PHP %s is not known here; 7.1 to 8.5 can be read", text);
+    return err_set(err, ERR_UNSUPPORTED, 0, "PHP %s is not known here; 7.1 to 8.6 can be read", text);
 }

@@ -1,5 +1,5 @@
 /*
- * php: PHP 7.1 to 8.5, read from outside.
+ * php: PHP 7.1 to 8.6, read from outside.
  *
  * Concept. A function that runs has a frame (execute_data), and frames are a list from the one that runs to the
  * script's. Most lie in one page of the VM stack, older ones below younger ones; a generator's lies on the heap. A

@@ -83,6 +83,9 @@ void python_extend(void *state, struct elf *elf);
 void python_walk(const void *state, void *plan, const struct runtime_thread *thread,
                  struct memory_batch *memory, struct runtime_stack *out);
 
+/* locks.c */
+size_t python_locks(const void *plan, struct memory_batch *memory, uint64_t *futexes, size_t most);
+
 /* running.c */
 size_t python_running(const void *state, struct memory_batch *memory, uint32_t *tids, size_t most);
 

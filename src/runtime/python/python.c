@@ -12,6 +12,7 @@ const struct runtime runtime_python = {
     .extend = python_extend,
     .describe = python_describe,
     .walk = python_walk,
+    .locks = python_locks,
     .running = python_running,
     .open_names = python_open_names,
     .close_names = python_close_names,
