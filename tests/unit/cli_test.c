@@ -298,7 +298,7 @@ static void nearest_names_are_proposed(void)
             "--perf-mode expects smart, fp, dwarf, disabled or none, got \"dwrf\"; did you mean "
             "dwarf?");
     refused("--format col,ppof", 2,
-            "--format expects col, html, pprof, speedscope, got \"col,ppof\"; did you mean pprof?");
+            "--format expects col, html, pprof, speedscope, gecko, trace, got \"col,ppof\"; did you mean pprof?");
     refused("--launch fork", 2, "--launch expects auto, exec or init, got \"fork\"");
 }
 
