@@ -481,7 +481,7 @@ static void doctor_looks_at_one_process(void)
     done(l);
     refused("doctor -p 1,2", 2, "wrong arguments for doctor; usage: pillion doctor [-p PID] [--json]");
     refused("doctor 812", 2, "wrong arguments for doctor; usage: pillion doctor [-p PID] [--json]");
-    refused("--json", 2, "--json is an option of another command: pillion report ... --json");
+    refused("--json", 2, "--json is an option of another command: pillion dump ... --json");
 }
 
 static void filters_add_up(void)
