@@ -87,6 +87,12 @@ struct python_layout {
         uint32_t tlbc;      /* free-threaded 3.14 on */
     } code;
     struct {
+        uint32_t bytes;     /* of a generator or coroutine, with its frame; NONE below 3.14 */
+        uint32_t state;     /* gi_frame_state, a byte */
+        uint32_t frame;     /* gi_iframe */
+        uint32_t top;       /* in that: pointer past the values on its stack */
+    } generator;
+    struct {
         uint32_t type, size; /* ob_type, ob_size */
         uint32_t bytes_data; /* ob_sval */
         uint32_t str_length, str_state;

@@ -1,31 +1,50 @@
-"""A Celery application whose broker is a folder (the environment's TASKS): `celery -A tasks worker`, and as a program the
-one that orders: tasks.py COUNT waits for so many results."""
-import os
-import sys
-
-from celery import Celery
-
-from web import primes
-
-FOLDER = os.environ["TASKS"]
-for name in ("queue", "results"):
-    os.makedirs(os.path.join(FOLDER, name), exist_ok=True)
-app = Celery("tasks", broker="filesystem://")
-app.conf.update(
-    broker_transport_options={"data_folder_in": FOLDER + "/queue", "data_folder_out": FOLDER + "/queue"},
-    result_backend="file://" + FOLDER + "/results")
+"""asyncio's tasks at known places, in two threads, that wait; the main thread's loop does, too."""
+import asyncio
+import threading
 
 
-@app.task
-def compute(limit):
-    return len(primes(limit))
+async def deepest(event):
+    await event.wait()
 
 
-def main(count):
-    results = [compute.delay(6000) for _ in range(count)]
-    for result in results:
-        result.get(timeout=30, interval=.05)
+async def middle(event):
+    await deepest(event)
 
 
-if __name__ == "__main__":
-    main(int(sys.argv[1]))
+async def numbers(event):
+    await event.wait()
+    yield 1
+
+
+async def over(event):
+    async for _ in numbers(event):
+        pass
+
+
+async def group(event):
+    async with asyncio.TaskGroup() as tasks:
+        for number in range(3):
+            tasks.create_task(middle(event), name=f"wörker-{number}")
+        tasks.create_task(over(event), name="over")
+
+
+async def unnamed(event):
+    await event.wait()
+
+
+async def main(ready):
+    event = asyncio.Event()
+    waiting = [asyncio.create_task(group(event), name="group"), asyncio.create_task(unnamed(event))]
+    await asyncio.sleep(0.1)
+    ready()
+    await asyncio.gather(*waiting)
+
+
+def other():
+    asyncio.run(main(started.set))
+
+
+started = threading.Event()
+threading.Thread(target=other, name="other", daemon=True).start()
+started.wait()
+asyncio.run(main(lambda: print("ready", flush=True)))
