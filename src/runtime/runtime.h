@@ -316,8 +316,9 @@ struct runtime {
     void (*walk)(const void *state, void *plan, const struct runtime_thread *thread,
                  struct memory_batch *memory, struct runtime_stack *out);
     /* Of a thread that has just been walked and sleeps: the futexes of locks that its code holds, or waits for, by what
-     * it has on its stack, though such a lock notes no owner. How many, at most `most`. May be null. */
-    size_t (*locks)(const void *plan, struct memory_batch *memory, uint64_t *futexes, size_t most);
+     * it has on its stack, though such a lock notes no owner. Where each that waits has a futex of its own, it is the
+     * lock's address, and a pointer to that stands before the futex. How many, at most `most`. May be null. */
+    size_t (*locks)(const void *state, const void *plan, struct memory_batch *memory, uint64_t *futexes, size_t most);
     /* Shows `each` the tasks that wait, RUNTIME_TASKS_MAX at most; how many changed while they were read and are left
      * out. May be null. */
     size_t (*tasks)(const void *state, struct memory_batch *memory,

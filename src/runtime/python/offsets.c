@@ -212,7 +212,7 @@ static bool read_text_sizes(struct declared *declared, struct str runtime, size_
     return ascii > l->object.str_state && ascii <= 256 && compact > ascii && compact <= 256;
 }
 
-/* Only tasks that wait want it: without it there are none. */
+/* Only dumps want it: without it there are no tasks that wait, nor holders of locks. */
 static void read_generator(struct declared *declared, struct str runtime, size_t table)
 {
     size_t at = generator_at[table];
@@ -223,7 +223,7 @@ static void read_generator(struct declared *declared, struct str runtime, size_t
         declared->layout.generator.bytes = (uint32_t)size;
         declared->layout.generator.state = (uint32_t)state;
         declared->layout.generator.frame = (uint32_t)frame;
-        declared->layout.generator.top = (uint32_t)top;
+        declared->layout.frame.top = (uint32_t)top;
     }
 }
 

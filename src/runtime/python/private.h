@@ -94,7 +94,7 @@ void python_take_task_name(const struct python *python, const unsigned char *nam
                            struct runtime_stack *out);
 
 /* locks.c */
-size_t python_locks(const void *plan, struct memory_batch *memory, uint64_t *futexes, size_t most);
+size_t python_locks(const void *state, const void *plan, struct memory_batch *memory, uint64_t *futexes, size_t most);
 
 /* running.c */
 size_t python_running(const void *state, struct memory_batch *memory, uint32_t *tids, size_t most);

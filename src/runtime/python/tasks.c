@@ -26,6 +26,7 @@ enum {
     TASK_READ = 512,
     GENERATOR_READ = 256,
     BYTECODE_MAX = 1 << 26,
+    READS_MAX = 500000, /* some 20 for a task; half a second */
 };
 
 enum kind { KIND_OTHER, KIND_GENERATOR, KIND_WRAPS };
@@ -38,14 +39,23 @@ struct tasks {
     uint32_t name_at, running_at;
     VEC(uint64_t) found;    /* of one thread */
     size_t left;            /* that may be found */
+    size_t reads;
     uint64_t type[TYPES];   /* last ones met, */
     uint8_t kind[TYPES];    /* and what they are */
     struct runtime_task read[2];
 };
 
-static bool fetch(struct tasks *t, uint64_t address, void *out, size_t len)
+/* As much as there is: what is smaller than that may end with the memory. */
+static uint32_t peek(struct tasks *t, uint64_t address, void *out, uint32_t len)
 {
-    return walk_read_exactly(t->memory, address, out, len);
+    struct memory_piece piece = {address, out, len, 0};
+    bool may = plausible(address) && t->reads++ < READS_MAX;
+    return may && memory_batch_read(t->memory, &piece, 1, NULL) ? piece.got : 0;
+}
+
+static bool fetch(struct tasks *t, uint64_t address, void *out, uint32_t len)
+{
+    return address % 8 == 0 && peek(t, address, out, len) == len;
 }
 
 /* ---- an await chain ---- */
@@ -58,10 +68,8 @@ static enum kind kind_of(struct tasks *t, uint64_t type)
     }
     uint64_t at;
     char text[TYPE_NAME] = "";
-    struct memory_piece piece = {.out = text, .len = sizeof text - 1};
-    if (fetch(t, type + t->l->object.type + 16, &at, sizeof at) && plausible(at)) {
-        piece.address = at;
-        (void)memory_batch_read(t->memory, &piece, 1, NULL);
+    if (fetch(t, type + t->l->object.type + 16, &at, sizeof at)) {
+        (void)peek(t, at, text, sizeof text - 1);
     }
     struct str name = str_of(text);
     bool wraps = str_eq(name, STR("coroutine_wrapper")) || str_starts(name, STR("async_generator_a"));
@@ -82,7 +90,7 @@ static void take_frame(const struct tasks *t, const unsigned char *at, struct ru
 static uint64_t awaited(struct tasks *t, const unsigned char *coroutine)
 {
     bool is_last = python_minor(t->l->version) < PYTHON_VERSION(3, 15);
-    uint64_t top = load_u64(coroutine + t->l->generator.frame + t->l->generator.top), object;
+    uint64_t top = load_u64(coroutine + t->l->generator.frame + t->l->frame.top), object;
     return fetch(t, top - (is_last ? 8 : 16), &object, sizeof object) ? object & ~(uint64_t)3 : 0;
 }
 
@@ -106,15 +114,13 @@ static bool read_chain(struct tasks *t, uint64_t object, struct runtime_stack *o
 {
     unsigned char bytes[GENERATOR_READ];
     for (unsigned steps = 0; steps < RUNTIME_FRAMES_MAX && object != 0; steps++) {
-        /* What is no generator may be smaller, and end with the memory. */
-        struct memory_piece piece = {object, bytes, t->l->generator.bytes, 0};
-        if (!plausible(object) || !memory_batch_read(t->memory, &piece, 1, NULL) ||
-            piece.got < t->l->object.type + 16) {
+        uint32_t got = peek(t, object, bytes, t->l->generator.bytes);
+        if (got < t->l->object.type + 16) {
             return false;
         }
         enum kind kind = kind_of(t, load_u64(bytes + t->l->object.type));
         int state = kind == KIND_GENERATOR ? state_of(t, bytes) : STATE_SUSPENDED;
-        if (state < STATE_CREATED || state > STATE_AWAITS || (kind == KIND_GENERATOR && piece.got < piece.len)) {
+        if (state < STATE_CREATED || state > STATE_AWAITS || (kind == KIND_GENERATOR && got < t->l->generator.bytes)) {
             return false;
         }
         if (kind == KIND_GENERATOR) {
@@ -133,19 +139,15 @@ static bool read_chain(struct tasks *t, uint64_t object, struct runtime_stack *o
 static bool read_task(struct tasks *t, uint64_t task, struct runtime_task *out)
 {
     unsigned char bytes[TASK_READ] = {0}, name[WALK_TASK_NAME];
-    struct memory_piece pieces[] = {{.address = task, .out = bytes, .len = sizeof bytes},
-                                    {.out = name, .len = sizeof name}};
     out->stack.count = out->stack.task_bytes = 0;
-    /* A piece at the end of mapped memory is read as far as that. */
-    if (!memory_batch_read(t->memory, pieces, 1, NULL) || load_u64(bytes + t->link[TASK_NODE]) == 0) {
+    (void)peek(t, task, bytes, sizeof bytes);
+    if (load_u64(bytes + t->link[TASK_NODE]) == 0) {
         return false;
     }
     out->id = task;
     out->awaited_by = t->link[TASK_AWAITED_BY] != 0 ? load_u64(bytes + t->link[TASK_AWAITED_BY]) : 0;
-    pieces[1].address = load_u64(bytes + t->name_at);
-    if (plausible(pieces[1].address) && memory_batch_read(t->memory, &pieces[1], 1, NULL)) {
-        python_take_task_name(t->python, name, pieces[1].got, &out->stack);
-    }
+    uint32_t got = peek(t, load_u64(bytes + t->name_at), name, sizeof name);
+    python_take_task_name(t->python, name, got, &out->stack);
     return read_chain(t, load_u64(bytes + t->link[TASK_CORO]), &out->stack);
 }
 
