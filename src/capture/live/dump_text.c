@@ -380,8 +380,10 @@ static void add_tasks(struct text *t)
         }
     }
     if (t->process->tasks_changed > 0) {
-        buf_printf(t->out, "\nTasks that changed while they were read, and are left out: %zu\n",
-                   t->process->tasks_changed);
+        buf_printf(t->out, "\n%zu tasks changed while they were read, and are left out\n", t->process->tasks_changed);
+    }
+    if (t->process->tasks + t->process->tasks_changed >= RUNTIME_TASKS_MAX) {
+        buf_printf(t->out, "\nNo more than %u tasks are read\n", RUNTIME_TASKS_MAX);
     }
 }
 

@@ -22,14 +22,20 @@ enum {
     STATE_AWAITS = 2,
     TRIES = 4,
     TYPES = 16,
-    TYPE_NAME = 24, /* bytes; the longest is "async_generator_athrow" */
+    TYPE_NAME = 24, /* bytes */
     TASK_READ = 512,
     GENERATOR_READ = 256,
     BYTECODE_MAX = 1 << 26,
     READS_MAX = 500000, /* some 20 for a task; half a second */
 };
 
-enum kind { KIND_OTHER, KIND_GENERATOR, KIND_WRAPS };
+enum kind { KIND_GENERATOR, KIND_WRAPS = 3, KIND_OTHER = 6 };
+
+/* Those that have a frame, and those that have one of these. */
+static const char type_names[KIND_OTHER][TYPE_NAME] = {
+    "coroutine",         "generator",             "async_generator",
+    "coroutine_wrapper", "async_generator_asend", "async_generator_athrow",
+};
 
 struct tasks {
     const struct python *python;
@@ -63,20 +69,21 @@ static bool fetch(struct tasks *t, uint64_t address, void *out, uint32_t len)
 static enum kind kind_of(struct tasks *t, uint64_t type)
 {
     size_t place = (type >> 4) % TYPES;
-    if (t->type[place] == type) {
-        return t->kind[place];
+    if (type == 0 || t->type[place] == type) {
+        return type == 0 ? KIND_OTHER : t->kind[place];
     }
     uint64_t at;
     char text[TYPE_NAME] = "";
     if (fetch(t, type + t->l->object.type + 16, &at, sizeof at)) {
         (void)peek(t, at, text, sizeof text - 1);
     }
-    struct str name = str_of(text);
-    bool wraps = str_eq(name, STR("coroutine_wrapper")) || str_starts(name, STR("async_generator_a"));
-    bool has_frame = str_eq(name, STR("coroutine")) || str_eq(name, STR("generator")) ||
-                     str_eq(name, STR("async_generator"));
+    uint8_t kind = 0;
+    while (kind < KIND_OTHER && strcmp(text, type_names[kind]) != 0) {
+        kind++;
+    }
+    kind = kind < KIND_WRAPS ? KIND_GENERATOR : kind < KIND_OTHER ? KIND_WRAPS : KIND_OTHER;
     t->type[place] = type;
-    return t->kind[place] = has_frame ? KIND_GENERATOR : wraps ? KIND_WRAPS : KIND_OTHER;
+    return t->kind[place] = kind;
 }
 
 static void take_frame(const struct tasks *t, const unsigned char *at, struct runtime_frame *out)
