@@ -25,7 +25,14 @@
 #include "capture/stacks/waits.h"
 #include "capture/window/whole_run.h"
 
-enum { DUMP_MS = 500, DUMP_THREAD_MS = 4, DUMP_THREADS_MAX = 8192, DUMP_WAIT_MAX = 160, DUMP_COMMAND_MAX = 160, DUMP_NAME_MAX = 64 };
+enum {
+    DUMP_MS = 500,
+    DUMP_THREAD_MS = 4,
+    DUMP_THREADS_MAX = 8192,
+    DUMP_WAIT_MAX = 160,
+    DUMP_COMMAND_MAX = 160,
+    DUMP_NAME_MAX = 64,
+};
 
 struct dump_thread {
     uint32_t pid, tid;

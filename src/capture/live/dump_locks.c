@@ -159,8 +159,7 @@ static bool is_lock(const struct dump_thread *threads, size_t count, uint64_t ad
     return is;
 }
 
-/* Where each that waits has a futex of its own, before it stands a pointer to the lock (CPython 3.14 on: Source:
- * Python/parking_lot.c, struct wait_entry). */
+/* Where each that waits has a futex of its own, before it stands a pointer to the lock (struct runtime, locks). */
 static void find_lock(const struct world *world, struct dump_thread *t, const struct dump_thread *threads, size_t count)
 {
     uint64_t lock = 0;

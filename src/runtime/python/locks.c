@@ -10,7 +10,9 @@
  *
  * From 3.14 on the stack has two words: the method's descriptor, {count, type, its class, name, qualified name,
  * definition}, and the lock, {count, type, mutex of a byte}. Nobody takes them off when the block has ended, so only
- * what is below its frame's stack pointer counts. Source: Objects/descrobject.c, LOAD_SPECIAL in Python/bytecodes.c.
+ * what is below its frame's stack pointer counts. Who waits has a semaphore of its
+ * own, before which the mutex's address stands. Source: Objects/descrobject.c, LOAD_SPECIAL in Python/bytecodes.c,
+ * struct wait_entry in Python/parking_lot.c.
  */
 #include "runtime/common/load.h"
 #include "runtime/python/walk.h"
