@@ -96,7 +96,7 @@ static const struct python newest = {
     .layout = {.version = PYTHON_VERSION(3, 14),
                .interp = {.threads = 8, .next = 16},
                .thread = {.bytes = 64, .next = 8, .interp = 16, .frame = 24, .native_thread_id = 40},
-               .frame = {.code = 0, .previous = 8, .position = 56, .locals = 80, .top = 64},
+               .frame = {.bytes = 80, .code = 0, .previous = 8, .position = 56, .locals = 80, .top = 64},
                .code = {.bytecode = 208},
                .generator = {.bytes = 160, .state = 67, .frame = 72},
                .object = {.type = 8, .size = 16}},

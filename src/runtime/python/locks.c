@@ -90,10 +90,11 @@ static size_t locks_by_frames(const struct python *python, uint64_t state, struc
 {
     const struct python_layout *l = &python->layout;
     unsigned char frame[LAYOUT_FRAME_MAX];
+    uint32_t bytes = l->frame.bytes > l->frame.top + 8 ? l->frame.bytes : l->frame.top + 8;
     uint64_t at = 0, values[VALUES_MOST];
     size_t found = 0;
     (void)fetch(memory, state + l->thread.frame, &at, sizeof at);
-    for (int i = 0; i < FRAMES_MOST && plausible(at) && fetch(memory, at, frame, l->frame.top + 8); i++) {
+    for (int i = 0; i < FRAMES_MOST && plausible(at) && fetch(memory, at, frame, bytes); i++) {
         uint64_t top = load_u64(frame + l->frame.top), start = at + l->frame.locals;
         start = top > start && top - start > sizeof values ? top - sizeof values : start;
         size_t count = top > start ? (size_t)(top - start) / 8 : 0;

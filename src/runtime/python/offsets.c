@@ -219,7 +219,7 @@ static void read_generator(struct declared *declared, struct str runtime, size_t
     uint64_t size = number_at(runtime, at), top = number_at(runtime, top_at[table]);
     uint64_t frame = number_at(runtime, at + GENERATOR_FRAME), state = number_at(runtime, at + GENERATOR_STATE);
     if (at != NONE && size <= GENERATOR_MAX && frame % 8 == 0 && frame < size && state < size && top % 8 == 0 &&
-        top + 8 <= declared->size[FRAME] && declared->size[FRAME] <= size - frame) {
+        top + 8 <= declared->size[FRAME] && top + 8 <= LAYOUT_FRAME_MAX && declared->size[FRAME] <= size - frame) {
         declared->layout.generator.bytes = (uint32_t)size;
         declared->layout.generator.state = (uint32_t)state;
         declared->layout.generator.frame = (uint32_t)frame;
