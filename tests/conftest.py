@@ -35,7 +35,7 @@ GUESTS = ("test_aarch64.py", "test_catch_kernels.py", "test_kernels.py", "test_d
 EASY = ("test_inspector.py", "test_changes.py", "test_flame_use.py", "test_flame_types.py", "test_flame_time.py", "test_datadog.py", "test_python_lines.py", "test_flame_safety.py", "test_python_names.py",
         "test_doctor.py", "test_tls13.py", "test_laws.py", "test_build.py", "test_dist.py", "test_origin.py", "test_readme.py", "test_backends.py", "test_frame.py",
         "test_tls.py", "test_doctor_upload.py", "test_vendor.py", "test_http.py", "test_studio_facts.py", "test_otlp.py", "test_cli.py",
-        "test_figures.py", "test_binary.py", "test_pages.py", "test_newest.py", "test_messages.py")
+        "test_forms.py", "test_figures.py", "test_binary.py", "test_pages.py", "test_newest.py", "test_messages.py")
 PLAIN = ("test_go.py", "test_go_memory.py", "test_debug_info.py", "test_crosscheck.py", "test_words.py", "test_doctor_runc.py", "test_jfr.py",
          "test_rows.py", "test_golang.py", "test_go_texts.py", "test_flame_size.py", "test_go_delta.py", "test_jit_files.py",
          "test_pprof_tool.py", "test_report.py", "test_top.py", "test_recordings.py", "test_faults.py", "test_hostile.py", "test_dump.py")

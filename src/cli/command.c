@@ -11,7 +11,7 @@ const struct command_info command_table[COMMAND_COUNT] = {
     [COMMAND_DOCTOR] = {"doctor", "[-p PID] [--json]",
                         "what works here, what does not, and what to change"},
     [COMMAND_RENDER] = {"render", "FILE... -o OUT [--diff BASE]",
-                        "turn saved profiles (.col, .pprof, .jfr) into html, pprof, col or speedscope; "
+                        "turn saved profiles of many profilers into html, pprof, col and other forms; "
                         "several are merged, --diff compares"},
     [COMMAND_UPLOAD] = {"upload", "FILE|DIR...",
                         "send saved profiles (.col, .pprof, files of a spool) to a back end"},

@@ -36,10 +36,10 @@ const char *const option_group_title[GROUP_COUNT] = {
     [GROUP_TALK] = "Log and messages",
     [GROUP_BACKEND] = "Back ends",
     [GROUP_TLS] = "TLS and spool",
-    [GROUP_REPORT] = "pillion report",
-    [GROUP_RENDER] = "pillion render",
     [GROUP_DUMP] = "pillion dump",
     [GROUP_TOP] = "pillion top",
+    [GROUP_REPORT] = "pillion report",
+    [GROUP_RENDER] = "pillion render",
     [GROUP_DOCTOR] = "pillion doctor",
     [GROUP_UPLOAD] = "pillion upload",
 };

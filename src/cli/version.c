@@ -3,6 +3,7 @@
 #include "base/version.h"
 #include "cli/say.h"
 #include "os/file.h"
+#include "runtime/runtime.h"
 
 /* Both come from the build: the commit from git, the list from vendor/manifest. */
 #ifndef PILLION_COMMIT
@@ -46,6 +47,17 @@ static void add_kernel(struct buf *out)
     buf_release(&release);
 }
 
+static void add_readers(struct buf *out)
+{
+    const char *separator = "readers: ";
+    for (size_t i = 0; runtimes[i]; i++)
+        if (runtimes[i]->versions) {
+            buf_printf(out, "%s%s %s", separator, runtimes[i]->name, runtimes[i]->versions);
+            separator = ", ";
+        }
+    buf_byte(out, '\n');
+}
+
 void version_text(struct buf *out)
 {
     buf_text(out, "pillion " PILLION_VERSION "\n" ARCHITECTURE " " LINKAGE);
@@ -53,6 +65,7 @@ void version_text(struct buf *out)
     buf_text(out, ", commit " PILLION_COMMIT);
     add_kernel(out);
     buf_byte(out, '\n');
+    add_readers(out);
     if (sizeof PILLION_LIBRARIES > 1)
         buf_text(out, "libraries: " PILLION_LIBRARIES "\n");
 }

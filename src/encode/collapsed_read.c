@@ -109,13 +109,7 @@ static bool read_value(struct reader *r, struct str own, struct err *err)
         name = buf_slice(&r->comm);
         unit = buf_slice(&r->runtime);
     }
-    struct str held = name.len > 0 ? str_sub(name, 0, 40) : STR("cpu");
-    if (r->wanted.len > 0 && !str_eq(r->wanted, name.len > 0 ? name : held)) {
-        struct str wanted = str_sub(r->wanted, 0, 40);
-        return err_set(err, ERR_USAGE, 0, "there is no sample type %.*s in it; there is: %.*s",
-                       (int)wanted.len, wanted.ptr, (int)held.len, held.ptr);
-    }
-    return importer_value(&r->in, name, unit, err);
+    return importer_type(&r->in, r->wanted, name, unit, err);
 }
 
 static void read_meta(struct reader *r, struct str header)

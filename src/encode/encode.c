@@ -4,8 +4,11 @@
 #include "encode/encode.h"
 
 #include "base/gzip.h"
+#include "encode/gecko_read.h"
 #include "encode/jfr_read.h"
+#include "encode/perf_read.h"
 #include "encode/pprof_read.h"
+#include "encode/python_read.h"
 
 bool encode_write(const struct encoder *encoder, struct profile *p, const struct encode_rules *rules, struct sink *out,
                   struct err *err)
@@ -105,13 +108,21 @@ static bool read_plain(struct profile *into, struct str file, struct str type, b
     if (file.len == 0) {
         return err_set(err, ERR_MALFORMED, 0, "the file is empty");
     }
-    if (str_starts(file, STR("<")) || str_starts(file, STR("{"))) {
+    if (str_starts(file, STR("<"))) {
         return err_set(err, ERR_UNSUPPORTED, 0,
-                       "%s cannot be read; collapsed stacks (.col), pprof and flight recordings (.jfr) can",
-                       file.ptr[0] == '<' ? "HTML" : "JSON");
+                       "HTML cannot be read; collapsed stacks (.col), pprof and flight recordings (.jfr) can");
+    }
+    if (str_starts(file, STR("{"))) {
+        return gecko_read(into, file, type, err);
     }
     if (jfr_is(file)) {
         return whole ? jfr_read_whole(into, file, err) : jfr_read(into, file, type, err);
+    }
+    if (profile_is_text(file) && perf_is(file)) {
+        return perf_read(into, file, type, whole, damage, err);
+    }
+    if (profile_is_text(file) && python_stacks_are(file)) {
+        return python_stacks_read(into, file, type, damage, err);
     }
     return profile_is_text(file) ? collapsed_read(into, file, type, damage, err)
            : whole       ? pprof_read_whole(into, file, err)

@@ -7,6 +7,8 @@
     ROW(html)         \
     ROW(pprof)        \
     ROW(speedscope)   \
+    ROW(gecko)        \
+    ROW(trace)        \
     ROW(otlp)
 
 #define DECLARE(name) extern const struct encoder encoder_##name;

@@ -35,6 +35,17 @@ bool importer_value(struct importer *in, struct str name, struct str unit, struc
     return fits || err_set(err, ERR_MEMORY, 0, "no memory for the name of a sample type");
 }
 
+bool importer_type(struct importer *in, struct str wanted, struct str name, struct str unit, struct err *err)
+{
+    struct str held = name.len > 0 ? str_sub(name, 0, 40) : STR("cpu");
+    if (wanted.len > 0 && !str_eq(wanted, name.len > 0 ? name : held)) {
+        wanted = str_sub(wanted, 0, 40);
+        return err_set(err, ERR_USAGE, 0, "there is no sample type %.*s in it; there is: %.*s",
+                       (int)wanted.len, wanted.ptr, (int)held.len, held.ptr);
+    }
+    return importer_value(in, name, unit, err);
+}
+
 /* Stands in for the start time of a process that the file has no id of. */
 static uint64_t key_of_names(const struct importer_origin *o, struct str comm)
 {
@@ -66,6 +77,14 @@ uint32_t importer_frame(struct importer *in, struct str name, uint32_t line, enu
     return fits ? profile_frame(in->profile, &frame) : 0;
 }
 
+uint32_t importer_frame_in(struct importer *in, struct str name, struct str file, uint32_t line, enum frame_kind kind)
+{
+    bool fits = true;
+    struct frame frame = {.name = importer_text(in, name, &fits), .line = line, .file = importer_text(in, file, &fits)};
+    frame.kind = (uint8_t)(kind == FRAME_ACCOUNT ? importer_plain_kind(name) : kind);
+    return fits ? profile_frame(in->profile, &frame) : 0;
+}
+
 uint32_t importer_stack(struct importer *in, const uint32_t *frames, size_t depth)
 {
     uint32_t node = 0;
@@ -86,7 +105,8 @@ uint32_t importer_stack(struct importer *in, const uint32_t *frames, size_t dept
     return node;
 }
 
-bool importer_add(struct importer *in, uint32_t thread, uint32_t node, uint64_t cpu_ns, uint64_t count, struct err *err)
+bool importer_add_at(struct importer *in, uint32_t thread, uint32_t node, uint64_t cpu_ns, uint64_t count,
+                     uint64_t time_ns, struct err *err)
 {
     if (cpu_ns > IMPORTER_TOTAL_MAX_NS - in->total_ns || count > IMPORTER_TOTAL_MAX_NS - in->count) {
         return err_set(err, ERR_LIMIT, 0, "the weights add up to more than 146 years of CPU time");
@@ -98,8 +118,29 @@ bool importer_add(struct importer *in, uint32_t thread, uint32_t node, uint64_t 
     if (process != 0) {
         p->processes.at[process].cpu_ns += cpu_ns;
     }
-    profile_add(p, thread, node, cpu_ns, count);
+    uint32_t sample = profile_add(p, thread, node, cpu_ns, count);
+    if (sample != 0 && time_ns != IMPORTER_NO_TIME) {
+        moments_add(&p->moments, sample, in->later_ns + time_ns, cpu_ns);
+    }
     return true;
+}
+
+bool importer_add(struct importer *in, uint32_t thread, uint32_t node, uint64_t cpu_ns, uint64_t count, struct err *err)
+{
+    return importer_add_at(in, thread, node, cpu_ns, count, IMPORTER_NO_TIME, err);
+}
+
+void importer_begin(struct importer *in, uint64_t start_wall_ns)
+{
+    struct profile *p = in->profile;
+    uint64_t there_ns = p->meta.start_wall_ns;
+    if (p->moments.most == 0) {
+        profile_keep_moments(p, 0);
+    }
+    if (there_ns != 0 && start_wall_ns != 0 && start_wall_ns < there_ns) {
+        moments_shift(&p->moments, there_ns - start_wall_ns);
+    }
+    in->later_ns = there_ns != 0 && start_wall_ns > there_ns ? start_wall_ns - there_ns : 0;
 }
 
 enum frame_kind importer_plain_kind(struct str name)

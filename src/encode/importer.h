@@ -34,6 +34,7 @@ struct importer_origin {
 struct importer {
     struct profile *profile;
     uint64_t total_ns, count;
+    uint64_t later_ns; /* this file's profile begins than the profile's */
 };
 
 void importer_init(struct importer *in, struct profile *p);
@@ -41,6 +42,9 @@ void importer_init(struct importer *in, struct profile *p);
 /* Says what the weights are that will be added: "" and "" CPU time, else a sample type's name and unit. Fails when the
  * profile holds others already: nanoseconds and page faults have no sum. */
 bool importer_value(struct importer *in, struct str name, struct str unit, struct err *err);
+
+/* The same of a file that holds one sample type, of which `wanted` is another's name or "". ERR_USAGE when it is. */
+bool importer_type(struct importer *in, struct str wanted, struct str name, struct str unit, struct err *err);
 
 /* The thread's id in the profile; 0 when it does not fit. */
 uint32_t importer_thread(struct importer *in, const struct importer_origin *origin);
@@ -51,6 +55,9 @@ uint32_t importer_text(struct importer *in, struct str text, bool *fits);
 /* A frame of this kind with this name and no address, at this line (0: unknown). 0 when it does not fit. */
 uint32_t importer_frame(struct importer *in, struct str name, uint32_t line, enum frame_kind kind);
 
+/* The same of a known file; kinds that only the accounts have are theirs by name alone. */
+uint32_t importer_frame_in(struct importer *in, struct str name, struct str file, uint32_t line, enum frame_kind kind);
+
 /* The node of a stack, root first; a frame 0 did not fit. 0 when the stack does not. */
 uint32_t importer_stack(struct importer *in, const uint32_t *frames, size_t depth);
 
@@ -58,6 +65,16 @@ uint32_t importer_stack(struct importer *in, const uint32_t *frames, size_t dept
  * limit. */
 bool importer_add(struct importer *in, uint32_t thread, uint32_t node, uint64_t cpu_ns, uint64_t count,
                   struct err *err);
+
+/* The same, taken so long after the beginning of the file's profile, which importer_begin has told; a time of
+ * IMPORTER_NO_TIME: nobody knows. */
+#define IMPORTER_NO_TIME UINT64_MAX
+bool importer_add_at(struct importer *in, uint32_t thread, uint32_t node, uint64_t cpu_ns, uint64_t count,
+                     uint64_t time_ns, struct err *err);
+
+/* When the file's profile begins (0: unknown): moments are kept from here on, and those of several files lie on one
+ * line of time. Before the file's meta data is merged into the profile's. */
+void importer_begin(struct importer *in, uint64_t start_wall_ns);
 
 /* Which account a frame's name stands for: its ordinary code is FRAME_NATIVE. */
 enum frame_kind importer_plain_kind(struct str name);

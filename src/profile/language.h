@@ -50,6 +50,7 @@ struct language {
     const char *options;       /* of its interpreter that have a value (target/entry.h); null: not known, or none */
     const char *mapping;       /* of its functions in pprof, where they have none of a file */
     const char *otel;          /* OpenTelemetry's profile.frame.type */
+    const char *gecko;         /* its colour in the Firefox Profiler, which has few; "grey" is of what was not seen */
     const char *readers[4];    /* gProfiler's names for what reads it: --X-mode takes them for auto; null ends */
     const char *ways[LANGUAGE_WAYS]; /* how it may be asked, as --X-mode calls it; null: that is none of its ways */
     const char *system_calls;  /* beginnings of native functions that do hardly more than call the system; null: none */

@@ -292,6 +292,7 @@ struct runtime_collect {
 
 struct runtime {
     const char *name;     /* "python": in options and messages */
+    const char *versions; /* that it reads, "2.7 and 3.5 to 3.15": as its refusals say; null: it has none */
     enum frame_kind kind;
     const char *extension; /* how the name of another file begins that tells more of a process that has
                             * it mapped; null: there is none */

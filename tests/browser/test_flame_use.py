@@ -223,7 +223,7 @@ def test_processes_of_one_name_are_one_box(view, page_of):
     view.open(page_of(host(12)))
     # python3 and nginx 4 times 0.02 s, nginx's PID 1007 0.01 s more; the other four have names of their own
     assert view.row_names(1)[:3] == ["nginx (4 processes)", "python3 (4 processes)", "job-11 (pid 1011)"]
-    assert "process \u00b7 total 0.090 s, 36.0 % of all \u00b7 own" in view.at(.1, 1)[1]
+    assert "process \u00b7 total 0.090 s, 36.0 % of all \u00b1 18.8 \u00b7 own" in view.at(.1, 1)[1]
     assert "0.050 s" in view.at(.05, 2)[1] and view.row_names(2)[:2] == ["nginx_main", "worker"]
     view.zoom(.1, 1)
     assert view.hash() == "#z=nginx"  # another run has other PIDs

@@ -31,7 +31,8 @@ def test_help_and_mistakes_are_those_of_the_other_processor(run, command, pillio
 
 
 @pytest.mark.parametrize("name, form", [("collapsed_read/gprofiler.col", "html"), ("collapsed_read/pillion.col", "pprof"),
-                                        ("pprof_read/pillion.pprof", "col"), ("pprof_read/pillion.pprof", "speedscope.json")])
+                                        ("pprof_read/pillion.pprof", "col"), ("pprof_read/pillion.pprof", "speedscope.json"),
+                                        ("gecko_read/columns", "gecko.json"), ("perf_read/fields", "trace.json")])
 def test_render_gives_the_same_bytes_on_both_processors(run, command, pillion, repository, workdir, name, form):
     """The byte order is the same; signedness of char, alignment, float conversion and the libraries are not."""
     for called, out in ((command, "there"), ([pillion], "here")):

@@ -57,7 +57,7 @@ def test_variables_only_warn_and_quiet_silences_them(run, pillion, workdir):
     assert done.status == 3
     warnings = [line for line in done.err.splitlines() if line.startswith("pillion: warning: ")]
     for expected in (
-            'PILLION_FORMAT expects col, html, pprof, speedscope, got "cll"; did you mean col? (ignored)',
+            'PILLION_FORMAT expects col, html, pprof, speedscope, gecko, trace, got "cll"; did you mean col? (ignored)',
             "PILLION_COLRO is not a setting; did you mean PILLION_COLOR?",
             "GPROFILER_PID_FILE has no effect: the first line names the pid, and several may run",
             'PILLION_MAX_MEMORY expects 8 MB to 16 GB, got "much" (ignored)',
@@ -172,7 +172,8 @@ def test_render_through_pprof_and_back_keeps_every_stack(run, pillion, saved):
 
 
 @pytest.mark.parametrize("name, begins", [("x.html", b"<!"), ("x.pprof", b"\x1f\x8b"), ("x.pb.gz", b"\x1f\x8b"),
-                                          ("x.col", b"# {"), ("x.speedscope.json", b"{")])
+                                          ("x.col", b"# {"), ("x.speedscope.json", b"{"),
+                                          ("x.gecko.json", b'{"meta"'), ("x.trace.json", b'{"displayTimeUnit"')])
 def test_render_chooses_the_form_by_the_name(run, pillion, saved, name, begins):
     assert run([pillion, "render", saved, "-o", name], cwd=saved.parent).status == 0
     assert (saved.parent / name).read_bytes().startswith(begins)

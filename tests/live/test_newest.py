@@ -26,6 +26,16 @@ def test_what_the_tables_have_is_what_a_refusal_says(runtime, repository):
     assert told and newest.numbers(told[1]) == newest.KNOWN[runtime]()
 
 
+def test_the_version_of_pillion_tells_what_it_reads(run, pillion, repository):
+    """As the pages do."""
+    told = dict(reader.split(" ", 1) for reader in re.search("^readers: (.+)$", run([pillion, "--version"]).out, re.M)[1].split(", "))
+    for runtime, known in newest.KNOWN.items():
+        said = told["javascript" if runtime == "node" else runtime]
+        length = 1 if runtime in ("java", "node") else 2
+        assert newest.numbers(said)[-length:] == known()[:length], said
+        assert said.removeprefix("of Node.js ").replace(" and ", ", ") in (repository / "docs/start.md").read_text(), said
+
+
 def test_of_what_describes_itself_the_lab_has_a_newest_one():
     assert newest.KNOWN["java"]() >= (25,) and newest.KNOWN["node"]() >= (26,)
 

@@ -199,7 +199,7 @@ def test_a_back_end(program, tmp_path):
 
 
 def test_a_format(program, tmp_path):
-    assert "col, html, pprof, speedscope, sketch" in " ".join(said(program, "--help").split())
+    assert "col, html, pprof, speedscope, gecko, trace, sketch" in " ".join(said(program, "--help").split())
     assert "last_profile.sketch" in said(program, "help", "output")
     (tmp_path / "x.col").write_text(PROFILE)
     said(program, "render", tmp_path / "x.col", "-o", tmp_path / "x.sketch")

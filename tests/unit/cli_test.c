@@ -298,7 +298,7 @@ static void nearest_names_are_proposed(void)
             "--perf-mode expects smart, fp, dwarf, disabled or none, got \"dwrf\"; did you mean "
             "dwarf?");
     refused("--format col,ppof", 2,
-            "--format expects col, html, pprof, speedscope, got \"col,ppof\"; did you mean pprof?");
+            "--format expects col, html, pprof, speedscope, gecko, trace, got \"col,ppof\"; did you mean pprof?");
     refused("--launch fork", 2, "--launch expects auto, exec or init, got \"fork\"");
 }
 
@@ -481,7 +481,7 @@ static void doctor_looks_at_one_process(void)
     done(l);
     refused("doctor -p 1,2", 2, "wrong arguments for doctor; usage: pillion doctor [-p PID] [--json]");
     refused("doctor 812", 2, "wrong arguments for doctor; usage: pillion doctor [-p PID] [--json]");
-    refused("--json", 2, "--json is an option of another command: pillion report ... --json");
+    refused("--json", 2, "--json is an option of another command: pillion dump ... --json");
 }
 
 static void filters_add_up(void)

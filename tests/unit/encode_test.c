@@ -19,6 +19,9 @@ static void the_longest_known_ending_decides(void)
     named("cpu.pb.gz", "pprof");
     named("x.speedscope.json", "speedscope");
     named("x.json", "speedscope");
+    named("x.gecko.json", "gecko");
+    named("x.firefox.json", "gecko");
+    named("x.trace.json", "trace");
     named("stacks.folded", "col");
     named("x.otlp", "otlp");
     named(".col", "none"); /* a hidden file's name is no ending */

@@ -127,6 +127,25 @@ static void labels_do_not_divide_a_thread(void)
     tear_down(b);
 }
 
+/* Of 30 ns on one stack 10 were used in step 3 and 20 in step 1, of the other 5 in step 2; 7 ns were not seen. */
+static void stacks_are_in_the_order_of_time(void)
+{
+    struct bench *b = set_up();
+    profile_keep_moments(&b->p, 0);
+    uint32_t t = add_thread(&b->p, add_process(&b->p, 1, "app", ""), 1, "app");
+    uint32_t one = add_name(&b->p, 0, "one", FRAME_NATIVE), two = add_name(&b->p, 0, "two", FRAME_NATIVE);
+    profile_account(&b->p, t, ACCOUNT_LOST, 7);
+    profile_add_at(&b->p, t, one, 10000, 1, 3 * MOMENTS_STEP_NS);
+    profile_add_at(&b->p, t, two, 5000, 1, 2 * MOMENTS_STEP_NS);
+    profile_add_at(&b->p, t, one, 20000, 1, 1 * MOMENTS_STEP_NS);
+    struct str json = write_json(b), profile = element(json_member(json, "profiles"), 0);
+    CHECK_STR(json_member(json, "order"), "\"time\"");
+    CHECK_STR(json_member(profile, "samples"), "[[0],[1],[0],[2]]");
+    CHECK_STR(json_member(profile, "weights"), "[20000,5000,10000,7]");
+    CHECK_STR(json_member(profile, "endValue"), "35007");
+    tear_down(b);
+}
+
 static void an_empty_profile_is_a_document(void)
 {
     struct bench *b = set_up();
@@ -169,6 +188,7 @@ static void a_full_sink_is_an_error(void)
 TESTS({"inlined functions are frames, outermost first", inlined_functions_are_frames},
       {"the document follows the schema", the_document_follows_the_schema},
       {"threads are profiles, the heaviest first", threads_are_profiles_heaviest_first},
+      {"stacks are in the order of time, what was not seen last", stacks_are_in_the_order_of_time},
       {"labels do not divide a thread", labels_do_not_divide_a_thread},
       {"an empty profile is a document", an_empty_profile_is_a_document},
       {"names of any bytes are valid JSON", names_of_any_bytes_are_valid_json},

@@ -67,7 +67,7 @@ uint64_t publisher_cpu_ns(const struct publisher *pub);
 /* Waits until ready, takes `full` and returns an empty profile. */
 struct profile *publisher_submit(struct publisher *pub, struct profile *full);
 
-/* What is submitted next is the run's last window: its summary, or that of the whole run, has more (heaviest.h).
+/* What is submitted next is the run's last window: its summary, or that of the whole run, has more (run_end.h).
  * By who submits. */
 void publisher_expect_last(struct publisher *pub);
 

@@ -5,7 +5,7 @@
 #include "base/time.h"
 #include "capture/stacks/stops.h"
 #include "capture/unseen.h"
-#include "capture/window/heaviest.h"
+#include "capture/window/run_end.h"
 #include "capture/window/margin.h"
 #include "capture/window/unread.h"
 #include "encode/encode.h"
@@ -480,7 +480,7 @@ void summary_window(struct log *log, const struct profile *p, const struct outpu
     buf_init(&fields.text, TEXT_MAX);
     if (log->terminal && log->format == LOG_TEXT) {
         terminal_seen(p, &sum, &text);
-        heaviest_add(log, heaviest, &text);
+        run_end_add(log, heaviest, &text);
         terminal_cost(p, outputs, written, problem, &text);
     } else {
         log_line(p, &sum, outputs, written, problem, &text);

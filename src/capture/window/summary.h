@@ -23,7 +23,7 @@ size_t summary_shares(const struct profile_totals *sum,
                       struct summary_share out[static FRAME_KIND_COUNT]);
 
 /* `problem` (may be null) says why files are missing; `heaviest`: the same profile, where the
- * heaviest functions and paths are to be told as well (heaviest.h), or null. */
+ * heaviest functions and paths are to be told as well (run_end.h), or null. */
 void summary_window(struct log *log, const struct profile *p, const struct outputs *outputs,
                     const struct outputs_written *written, const char *problem, struct profile *heaviest);
 

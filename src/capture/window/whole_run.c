@@ -1,5 +1,5 @@
 #include "capture/window/whole_run.h"
-#include "capture/window/heaviest.h"
+#include "capture/window/run_end.h"
 #include "profile/merge.h"
 
 enum { SHARE = 2 /* of a window's bound */, HEAVIEST_MAX_BYTES = 3 * 1024 };
@@ -75,7 +75,7 @@ bool whole_run_end(struct whole_run *run, struct outputs *outputs)
     if (run->windows > 1) {
         struct buf heaviest;
         buf_init(&heaviest, HEAVIEST_MAX_BYTES);
-        heaviest_add(run->log, &run->profile, &heaviest);
+        run_end_add(run->log, &run->profile, &heaviest);
         log_say(run->log, LOG_INFO, "the whole run, %u windows: %s%s%s%s%s", run->windows, outputs->dir,
                 outputs_slash(outputs), name,
                 run->profile.dropped > 0 ? "; there was no room for all stacks: the rest is [lost] there" : "",

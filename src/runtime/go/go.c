@@ -63,6 +63,7 @@ static bool depth(void *code, uint64_t address, uint32_t *bytes)
 
 const struct runtime runtime_go = {
     .name = "go",
+    .versions = "1.18 to 1.27",
     .kind = FRAME_GO,
     .recognise = recognise,
     .forget = forget,

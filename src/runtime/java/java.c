@@ -211,6 +211,7 @@ static const struct runtime_collect java_collects = {
 
 const struct runtime runtime_java = {
     .name = "java",
+    .versions = "8 to 25",
     .kind = FRAME_JVM,
     .recognise = recognise,
     .forget = free,

@@ -2,6 +2,7 @@
 
 const struct runtime runtime_perl = {
     .name = "perl",
+    .versions = "5.28 to 5.44",
     .kind = FRAME_PERL,
     .recognise = perl_recognise,
     .forget = perl_forget,

@@ -2,6 +2,7 @@
 
 const struct runtime runtime_php = {
     .name = "php",
+    .versions = "7.1 to 8.6",
     .kind = FRAME_PHP,
     .recognise = php_recognise,
     .forget = php_forget,

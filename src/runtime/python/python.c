@@ -2,6 +2,7 @@
 
 const struct runtime runtime_python = {
     .name = "python",
+    .versions = "2.7 and 3.5 to 3.15",
     .kind = FRAME_PYTHON,
     .extension = "_asyncio.",
     .recognise = python_recognise,

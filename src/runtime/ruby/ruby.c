@@ -2,6 +2,7 @@
 
 const struct runtime runtime_ruby = {
     .name = "ruby",
+    .versions = "2.3 to 4.0",
     .kind = FRAME_RUBY,
     .recognise = ruby_recognise,
     .forget = ruby_forget,

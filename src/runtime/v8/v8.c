@@ -254,6 +254,7 @@ static const struct runtime_collect v8_collects = {
 
 const struct runtime runtime_v8 = {
     .name = "javascript",
+    .versions = "of Node.js 10 to 26",
     .kind = FRAME_JS,
     .recognise = recognise,
     .forget = free,

@@ -1,9 +1,9 @@
-#include "capture/window/heaviest.h"
+#include "capture/window/run_end.h"
 #include "encode/report.h"
 
 enum { FUNCTIONS = 5, PATHS = 2 };
 
-void heaviest_add(const struct log *log, struct profile *p, struct buf *out)
+void run_end_add(const struct log *log, struct profile *p, struct buf *out)
 {
     struct report report;
     struct err err;
