@@ -157,6 +157,14 @@ struct runtime_stack {
     uint32_t interpreter; /* number + 1 of the one that it runs, where its process has several; else 0 */
 };
 
+/* A task of an event loop that waits. */
+struct runtime_task {
+    uint64_t id, awaited_by;    /* numbers of tasks; awaited_by 0: nobody, or it is not known */
+    uint32_t tid;               /* thread of its loop, as the target's own PID namespace numbers it */
+    struct runtime_stack stack; /* of its awaits, leaf first; its name is stack.task */
+};
+enum { RUNTIME_TASKS_MAX = 10000 };
+
 /* What a frame is called. Texts are the naming state's until its next name_frames: intern them at once. */
 struct runtime_name {
     struct str function; /* qualified where the version knows: "Class.method" */
@@ -309,8 +317,13 @@ struct runtime {
     void (*walk)(const void *state, void *plan, const struct runtime_thread *thread,
                  struct memory_batch *memory, struct runtime_stack *out);
     /* Of a thread that has just been walked and sleeps: the futexes of locks that its code holds, or waits for, by what
-     * it has on its stack, though such a lock notes no owner. How many, at most `most`. May be null. */
-    size_t (*locks)(const void *plan, struct memory_batch *memory, uint64_t *futexes, size_t most);
+     * it has on its stack, though such a lock notes no owner. Where each that waits has a futex of its own, it is the
+     * lock's address, and a pointer to that stands before the futex. How many, at most `most`. May be null. */
+    size_t (*locks)(const void *state, const void *plan, struct memory_batch *memory, uint64_t *futexes, size_t most);
+    /* Shows `each` the tasks that wait, RUNTIME_TASKS_MAX at most; how many changed while they were read and are left
+     * out. May be null. */
+    size_t (*tasks)(const void *state, struct memory_batch *memory,
+                    void (*each)(void *context, const struct runtime_task *task), void *context);
     bool wants_registers; /* walk uses thread->registers */
     bool only_labels;     /* walk gives no frames, but the labels of what runs: RUNTIME_EMPTY. Others tell its stack */
     /* Threads that may be running now, by the runtime's own lists: who holds its lock first, then those that

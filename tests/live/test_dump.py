@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-from lab import compiler, golang, process
+from lab import compiler, golang, process, pythons
 
 pytestmark = pytest.mark.measures
 
@@ -45,6 +45,14 @@ def faulthandler_frames(text):
         elif line.endswith("(most recent call first):"):
             found.append([])
     return Counter(map(tuple, found))
+
+
+@pytest.fixture(params=[pytest.param(f"sid-python{version}", marks=pytest.mark.net) for version in ("3.14", "3.15")])
+def newest(request):
+    try:
+        return pythons.get(request.param)
+    except pythons.Missing as reason:
+        pytest.skip(f"{request.param}: {reason}")
 
 
 @WAYS
@@ -90,6 +98,46 @@ def test_a_deadlock_of_three_is_one(pillion, repository, kind):
         assert main["waits_for"] == "end of a thread" and main["holder"] == dead[0]["tid"]
 
 
+@pytest.mark.parametrize("kind", ["Lock", "RLock"])
+def test_a_deadlock_is_told_where_locks_have_many_futexes(pillion, repository, newest, kind):
+    running = process.start(newest.command(repository / "tests/live/programs/python/deadlock.py", kind))
+    process.until(lambda: len(process.threads_of(running.pid)) == 4, what="its threads")
+    time.sleep(0.5)
+    told = dump(pillion, running)
+    running.end()
+    threads = {thread["name"]: thread for thread in told["threads"]}
+    assert [len(dead) for dead in told["deadlocks"]] == [3]
+    for number in range(3):
+        assert threads[f"dead-{number}"]["holder"] == threads[f"dead-{(number + 1) % 3}"]["tid"]
+
+
+def test_asyncio_tasks_that_wait_are_where_python_says(pillion, repository, newest):
+    running = ready(newest.command(repository / "tests/live/programs/python/tasks.py"))
+    told = dump(pillion, running)
+    text = process.run([pillion, "dump", "-p", running.pid], timeout=20).out
+    running.signal(signal.SIGUSR1)
+    process.until(lambda: running.out.endswith("end\n"), what="Python's words")
+    own = Counter()
+    for line in running.out.splitlines()[1:-1]:
+        name, awaited_by, *frames = line.split("\t")
+        own[name, awaited_by, tuple((frame.split(":")[0], int(frame.split(":")[1])) for frame in frames)] += 1
+    running.end()
+    assert Counter((task["name"], task.get("awaited_by", ""), python_frames(task)) for task in told["tasks"]) == own
+    assert sorted(Counter(task["tid"] for task in told["tasks"]).values()) == [7, 7] and "tasks_changed" not in told
+    assert len(re.findall("^3 tasks, wait, awaited by group, thread .*: wörker-0, wörker-1, wörker-2$", text, re.M)) == 2
+
+
+def test_tasks_that_take_turns_are_right_or_left_out(pillion, repository, newest):
+    running = ready(newest.command(repository / "tests/live/programs/python/tasks.py", "busy"))
+    told = [dump(pillion, running) for _ in range(3)]
+    running.end()
+    for one in told:
+        stacks = {tuple(name for name, _ in python_frames(task)) for task in one["tasks"]}
+        assert stacks <= {("__sleep0", "sleep", "spin"), ("sleep", "spin"), ("spin",), ("busy",)}, stacks
+        assert len(one["tasks"]) + one.get("tasks_changed", 0) <= 201
+    assert max(len(one["tasks"]) for one in told) > 50
+
+
 def go_frames(text):
     """What Go prints of its goroutines: state and functions, as often as they are there."""
     found = Counter()
@@ -112,9 +160,10 @@ def test_goroutines_are_those_that_go_prints(pillion):
     for group in told:
         functions = tuple(frame["function"] for frame in group["frames"] if not re.match(r"runtime\.[a-z]", frame["function"]))
         found[group["state"], functions] += group["count"]
-    # The one that prints is not where it was; all others are. What Go adds by itself it does not print.
-    waiting = {key: count for key, count in own.items() if "main.main" not in key[1]}
-    assert len(waiting) == 6 and sum(waiting.values()) == 11, own
+    # The one that prints is not where it was, nor may be the one that took the signal; all others are. What Go adds by
+    # itself it does not print.
+    waiting = {key: count for key, count in own.items() if not {"main.main", "os/signal.loop"} & set(key[1])}
+    assert len(waiting) == 5 and sum(waiting.values()) == 10, own
     assert waiting.items() <= found.items(), (waiting, found)
 
 

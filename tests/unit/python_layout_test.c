@@ -215,6 +215,7 @@ static void said_by_3_13(void)
     CHECK(l.code.bytecode == 200 && l.code.version == 92 && l.code.lines == 136);
     CHECK(l.object.str_ascii == 40 && l.object.str_compact == 56 && l.object.bytes_data == 32);
     CHECK(l.type.basicsize == 32 && l.type.members == 240);
+    CHECK(l.generator.bytes == LAYOUT_NONE && l.frame.top == LAYOUT_NONE);
 }
 
 static void said_by_later(void)
@@ -225,10 +226,12 @@ static void said_by_later(void)
     CHECK_INT((int32_t)l.frame.tlbc_index, NONE);
     CHECK_INT((int32_t)l.thread.base_frame, NONE);
     CHECK_INT(l.interp.collecting, 7408 + 192);
+    CHECK(l.generator.bytes == 160 && l.generator.frame == 72 && l.generator.state == 67 && l.frame.top == 64);
     l = said(TOLD(offsets_3_15));
     CHECK(l.thread.base_frame == 80 && l.thread.holds_gil == 36 && l.thread.gil_requested == 40);
     CHECK(l.thread.native_thread_id == 184 && l.thread.chunk == 256 && l.thread.top == 264);
     CHECK_INT(l.interp.collecting, 7400 + 112);
+    CHECK(l.generator.bytes == 160 && l.generator.frame == 72 && l.generator.state == 67 && l.frame.top == 64);
     CHECK_INT(l.object.str_compact, 56);
 }
 
@@ -341,6 +344,9 @@ static void spoiled_offsets(void)
                 CHECK(l.frame.bytes <= 160 && l.code.bytes <= 256);
                 CHECK(l.interp.gil_holder < 1 << 20 && l.interp.collecting < 1 << 20);
                 CHECK(l.object.str_ascii <= 256 && l.object.str_compact <= 256);
+                CHECK(l.generator.bytes == LAYOUT_NONE ||
+                      (l.generator.bytes <= 256 && l.generator.frame + l.frame.bytes <= l.generator.bytes &&
+                       l.generator.state < l.generator.bytes && l.frame.top + 8 <= LAYOUT_FRAME_MAX));
             }
         }
     }

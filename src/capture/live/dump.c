@@ -5,6 +5,7 @@
 #include "base/time.h"
 #include "capture/live/dump_circle.h"
 #include "capture/live/dump_locks.h"
+#include "capture/live/dump_tasks.h"
 #include "os/access.h"
 #include "os/clock.h"
 #include "target/stat.h"
@@ -62,6 +63,7 @@ static void release(void *state)
     waits_release(&d->waits);
     vec_release(&d->found.processes);
     vec_release(&d->found.threads);
+    vec_release(&d->found.tasks);
     vec_release(&d->tids.ids);
     buf_release(&d->text);
     free(d);
@@ -294,6 +296,7 @@ static void window_end(void *state)
         locks_find_holders(d->targets->images->world, p, threads, process->count);
         name_locks(threads, process->count);
         d->found.circles += circles_find(threads, process->count, d->found.circles);
+        dump_tasks_find(&d->found, process, p, d->waits.sleeping.stacks, target);
         explain(d, process);
     }
 }

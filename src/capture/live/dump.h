@@ -25,7 +25,14 @@
 #include "capture/stacks/waits.h"
 #include "capture/window/whole_run.h"
 
-enum { DUMP_MS = 500, DUMP_THREAD_MS = 4, DUMP_THREADS_MAX = 8192, DUMP_WAIT_MAX = 160, DUMP_COMMAND_MAX = 160 };
+enum {
+    DUMP_MS = 500,
+    DUMP_THREAD_MS = 4,
+    DUMP_THREADS_MAX = 8192,
+    DUMP_WAIT_MAX = 160,
+    DUMP_COMMAND_MAX = 160,
+    DUMP_NAME_MAX = 64,
+};
 
 struct dump_thread {
     uint32_t pid, tid;
@@ -43,10 +50,21 @@ struct dump_thread {
     char wait[DUMP_WAIT_MAX]; /* what it waits for, in words; "": nothing is known */
 };
 
+/* A task of an event loop that waits. */
+struct dump_task {
+    uint64_t id, awaited_by; /* as in struct runtime_task */
+    uint32_t node;           /* of its awaits; 0: not known */
+    uint32_t thread;         /* of its loop: 1 + its place among its process's threads; 0: not known */
+    bool is_shown;           /* scratch of who shows them */
+    char name[DUMP_NAME_MAX];
+};
+
 struct dump_process {
     uint32_t pid;
     uint32_t process;                /* in the profile */
     size_t first, count;             /* of its threads */
+    size_t first_task, tasks;
+    size_t tasks_changed;            /* while they were read: they are left out */
     char command[DUMP_COMMAND_MAX];
     char why[ERR_TEXT_MAX];          /* stacks are missing */
 };
@@ -55,6 +73,7 @@ struct dump_process {
 struct dump_found {
     VEC(struct dump_process) processes;
     VEC(struct dump_thread) threads;
+    VEC(struct dump_task) tasks;     /* by process, too */
     uint32_t circles;
     uint64_t wall_ns;
     const char *mode;

@@ -7,6 +7,7 @@
 #include "capture/live/dump.h"
 #include "capture/live/dump_frames.h"
 #include "capture/live/dump_light.h"
+#include "capture/live/dump_tasks.h"
 
 static void member(struct buf *out, const char *key, struct str text)
 {
@@ -80,6 +81,28 @@ static void add_lights(const struct profile *p, uint32_t pid, struct dump_frames
     dump_lights_release(&lights);
 }
 
+static void add_tasks(const struct dump_found *found, const struct dump_process *process, const struct profile *p,
+                      struct dump_frames *frames, struct buf *out)
+{
+    const struct dump_task *tasks = found->tasks.at + process->first_task;
+    buf_text(out, process->tasks > 0 ? ",\"tasks\":[" : "");
+    for (size_t i = 0; i < process->tasks; i++) {
+        const struct dump_task *by = dump_tasks_awaits(found, process, &tasks[i]);
+        buf_text(out, i == 0 ? "{\"name\":" : ",{\"name\":");
+        json_text(out, str_of(tasks[i].name));
+        if (tasks[i].thread != 0) {
+            buf_printf(out, ",\"tid\":%u", found->threads.at[process->first + tasks[i].thread - 1].tid);
+        }
+        member(out, "awaited_by", by == NULL ? STR("") : str_of(by->name));
+        add_frames(p, tasks[i].node, frames, out);
+        buf_byte(out, '}');
+    }
+    buf_text(out, process->tasks > 0 ? "]" : "");
+    if (process->tasks_changed > 0) {
+        buf_printf(out, ",\"tasks_changed\":%zu", process->tasks_changed);
+    }
+}
+
 static void add_deadlocks(const struct dump_found *found, const struct dump_process *process, struct buf *out)
 {
     const struct dump_thread *threads = found->threads.at + process->first;
@@ -122,6 +145,7 @@ void dump_json(const struct dump_found *found, const struct profile *p, struct b
             add_thread(p, threads, &threads[i], &frames, out);
         }
         buf_byte(out, ']');
+        add_tasks(found, process, p, &frames, out);
         add_lights(p, process->pid, &frames, out);
         buf_byte(out, '}');
     }

@@ -148,10 +148,33 @@ static uint32_t code_holder(const struct dump_thread *threads, size_t count, uin
     return holder;
 }
 
+static bool is_lock(const struct dump_thread *threads, size_t count, uint64_t address)
+{
+    bool is = false;
+    for (size_t i = 0; i < count; i++) {
+        for (size_t lock = 0; address != 0 && lock < WAITS_LOCKS; lock++) {
+            is = is || threads[i].locks[lock] == address;
+        }
+    }
+    return is;
+}
+
+/* Where each that waits has a futex of its own, before it stands a pointer to the lock (struct runtime, locks). */
+static void find_lock(const struct world *world, struct dump_thread *t, const struct dump_thread *threads, size_t count)
+{
+    uint64_t lock = 0;
+    struct memory_reader memory = world->memory(world->context, t->pid, clock_mono_ns());
+    if (t->futex > sizeof lock && memory.read(memory.context, t->futex - sizeof lock, &lock, sizeof lock, NULL) &&
+        is_lock(threads, count, lock)) {
+        t->futex = lock;
+    }
+}
+
 void locks_find_holders(const struct world *world, const struct profile *p, struct dump_thread *threads, size_t count)
 {
     uint32_t gil = 0;
     for (size_t i = 0; i < count; i++) {
+        find_lock(world, &threads[i], threads, count);
         gil = str_eq(gil_of(p, &threads[i]), STR("held")) ? (uint32_t)i + 1 : gil;
     }
     for (size_t i = 0; i < count; i++) {

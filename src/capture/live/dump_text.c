@@ -6,6 +6,7 @@
 #include "capture/live/dump.h"
 #include "capture/live/dump_frames.h"
 #include "capture/live/dump_light.h"
+#include "capture/live/dump_tasks.h"
 
 #include <stdlib.h>
 
@@ -255,9 +256,10 @@ static void hide_native(struct text *t)
     t->frames.all.len -= t->native;
 }
 
-static void add_block(struct text *t, const struct block *block)
+/* False: there is no room for it on the screen. */
+static bool begin_block(struct text *t, uint32_t node)
 {
-    dump_frames(t->p, block->first->node, &t->frames);
+    dump_frames(t->p, node, &t->frames);
     t->native = 0;
     if (t->form->rows != 0) {
         hide_native(t);
@@ -265,9 +267,17 @@ static void add_block(struct text *t, const struct block *block)
     size_t rows = t->frames.all.len < t->frames_most ? t->frames.all.len : t->frames_most;
     if (t->form->rows != 0 && rows + BLOCK_ROWS + 1 > t->rows_left) {
         t->hidden++;
-        return;
+        return false;
     }
     end_line(t);
+    return true;
+}
+
+static void add_block(struct text *t, const struct block *block)
+{
+    if (!begin_block(t, block->first->node)) {
+        return;
+    }
     add_block_head(t, block, (uint32_t)(block - t->blocks.at));
     add_frames(t);
     if (t->frames.all.len == 0) {
@@ -324,6 +334,57 @@ static void add_lights(struct text *t)
         }
     }
     dump_lights_release(&lights);
+}
+
+/* ---- tasks ---- */
+
+static void add_task_head(struct text *t, const struct dump_task *first, size_t count)
+{
+    const struct dump_task *by = dump_tasks_awaits(t->found, t->process, first);
+    size_t most = t->form->rows == 0 ? count : NAMES_SHOWN, shown = 0;
+    if (count > 1) {
+        buf_printf(t->out, "%zu tasks, wait", count);
+    } else {
+        buf_text(t->out, "Task ");
+        add_name(t->out, str_of(first->name));
+        buf_text(t->out, ": waits");
+    }
+    if (by != NULL) {
+        buf_text(t->out, ", awaited by ");
+        add_name(t->out, str_of(by->name));
+    }
+    if (first->thread != 0) {
+        buf_text(t->out, ", thread ");
+        add_thread(t, &t->threads[first->thread - 1]);
+    }
+    for (const struct dump_task *at = first; count > 1 && shown < count && shown < most; at++) {
+        if (dump_tasks_alike(first, at)) {
+            buf_text(t->out, shown++ == 0 ? ": " : ", ");
+            add_name(t->out, str_of(at->name));
+        }
+    }
+    if (count > 1 && shown < count) {
+        buf_printf(t->out, " and %zu more", count - shown);
+    }
+    end_line(t);
+}
+
+static void add_tasks(struct text *t)
+{
+    struct dump_task *tasks = t->found->tasks.at + t->process->first_task, *end = tasks + t->process->tasks;
+    for (struct dump_task *first = tasks; first < end; first++) {
+        size_t count = dump_tasks_show(first, (size_t)(end - first));
+        if (count > 0 && begin_block(t, first->node)) {
+            add_task_head(t, first, count);
+            add_frames(t);
+        }
+    }
+    if (t->process->tasks_changed > 0) {
+        buf_printf(t->out, "\n%zu tasks changed while they were read, and are left out\n", t->process->tasks_changed);
+    }
+    if (t->process->tasks + t->process->tasks_changed >= RUNTIME_TASKS_MAX) {
+        buf_printf(t->out, "\nNo more than %u tasks are read\n", RUNTIME_TASKS_MAX);
+    }
 }
 
 /* ---- a process ---- */
@@ -413,6 +474,7 @@ static void add_process(struct text *t)
             }
         }
     }
+    add_tasks(t);
     if (t->hidden > 0) {
         buf_printf(t->out, "... %zu more stacks; --all-frames shows everything\n", t->hidden);
     }

@@ -355,7 +355,7 @@ static void find_locks(const struct target *target, const struct waiter *t, stru
     if (reader != NULL && reader->runtime->locks != NULL) {
         struct remote_caller caller = {.remote = &reader->remote};
         struct memory_batch memory = remote_batch(&caller);
-        (void)reader->runtime->locks(t->plan, &memory, out->locks, WAITS_LOCKS);
+        (void)reader->runtime->locks(reader->state, t->plan, &memory, out->locks, WAITS_LOCKS);
     }
 }
 

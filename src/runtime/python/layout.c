@@ -160,6 +160,7 @@ static void set_none(struct python_layout *l)
     memset(&l->thread, 0xff, sizeof l->thread);
     memset(&l->frame, 0xff, sizeof l->frame);
     memset(&l->code, 0xff, sizeof l->code);
+    memset(&l->generator, 0xff, sizeof l->generator);
     memset(&l->object, 0xff, sizeof l->object);
     memset(&l->type, 0xff, sizeof l->type);
 }

@@ -76,6 +76,7 @@ struct python_layout {
         uint32_t is_entry;  /* char: 3.11 */
         uint32_t tlbc_index; /* free-threaded 3.14 on */
         uint32_t locals;    /* localsplus */
+        uint32_t top;       /* pointer past the values on its stack; NONE below 3.14 */
     } frame;
     struct {
         uint32_t bytes;     /* to read of a code object for all of these but its bytecode */
@@ -86,6 +87,11 @@ struct python_layout {
         uint32_t version;   /* co_version, 3.12 on */
         uint32_t tlbc;      /* free-threaded 3.14 on */
     } code;
+    struct {
+        uint32_t bytes;     /* of a generator or coroutine, with its frame; NONE below 3.14 */
+        uint32_t state;     /* gi_frame_state, a byte */
+        uint32_t frame;     /* gi_iframe */
+    } generator;
     struct {
         uint32_t type, size; /* ob_type, ob_size */
         uint32_t bytes_data; /* ob_sval */

@@ -104,6 +104,11 @@ static const struct row {
 static const uint16_t ascii_at[TABLES] = {560, 640, 736};
 static const uint16_t compact_at[TABLES] = {NONE, NONE, 744};
 
+/* Where a generator's size and two fields stand, and the stack pointer of a frame. */
+enum { GENERATOR_FRAME = 16, GENERATOR_STATE = 24, GENERATOR_MAX = 256 };
+static const uint16_t generator_at[TABLES] = {NONE, 664, 792};
+static const uint16_t top_at[TABLES] = {NONE, 296, 360};
+
 static uint64_t number_at(struct str runtime, size_t at)
 {
     struct cursor c = cursor_of(runtime.ptr, runtime.len);
@@ -207,6 +212,21 @@ static bool read_text_sizes(struct declared *declared, struct str runtime, size_
     return ascii > l->object.str_state && ascii <= 256 && compact > ascii && compact <= 256;
 }
 
+/* Only dumps want it: without it there are no tasks that wait, nor holders of locks. */
+static void read_generator(struct declared *declared, struct str runtime, size_t table)
+{
+    size_t at = generator_at[table];
+    uint64_t size = number_at(runtime, at), top = number_at(runtime, top_at[table]);
+    uint64_t frame = number_at(runtime, at + GENERATOR_FRAME), state = number_at(runtime, at + GENERATOR_STATE);
+    if (at != NONE && size <= GENERATOR_MAX && frame % 8 == 0 && frame < size && state < size && top % 8 == 0 &&
+        top + 8 <= declared->size[FRAME] && top + 8 <= LAYOUT_FRAME_MAX && declared->size[FRAME] <= size - frame) {
+        declared->layout.generator.bytes = (uint32_t)size;
+        declared->layout.generator.state = (uint32_t)state;
+        declared->layout.generator.frame = (uint32_t)frame;
+        declared->layout.frame.top = (uint32_t)top;
+    }
+}
+
 /* ---- what is not declared ---- */
 
 static bool add_undeclared(struct declared *declared)
@@ -269,6 +289,7 @@ bool python_layout_read(const void *runtime, size_t len, struct python_layout *o
         !python_layout_sizes(&declared.layout)) {
         return refuse(&declared, err, "structures");
     }
+    read_generator(&declared, bytes, table);
     python_layout_kinds(&declared.layout);
     *out = declared.layout;
     return true;

@@ -47,6 +47,7 @@ struct python {
     uint64_t str_type, int_type; /* PyUnicode_Type, PyLong_Type; 0: not known */
     uint64_t task_fields;      /* where a thread's asyncio task and a task's name are (task.c); 0: not known.
                                 * Filled late: to be loaded and stored atomically */
+    uint64_t task_links;       /* four offsets more, of 16 bits, for tasks.c; stored before task_fields */
     uint32_t tid_in_pthread;   /* without native_thread_id: where libc's thread structure holds the tid */
 };
 
@@ -83,8 +84,17 @@ void python_extend(void *state, struct elf *elf);
 void python_walk(const void *state, void *plan, const struct runtime_thread *thread,
                  struct memory_batch *memory, struct runtime_stack *out);
 
+/* tasks.c, and what task_links has in its 16 bits. */
+enum python_task_link { TASK_AWAITED_BY, TASK_CORO, TASK_NODE, TASK_HEAD /* in a thread's state */ };
+size_t python_tasks(const void *state, struct memory_batch *memory,
+                    void (*each)(void *context, const struct runtime_task *task), void *context);
+
+/* walk_task.c: the name in the first bytes of the object that names a task, into out->task. */
+void python_take_task_name(const struct python *python, const unsigned char *name, uint32_t got,
+                           struct runtime_stack *out);
+
 /* locks.c */
-size_t python_locks(const void *plan, struct memory_batch *memory, uint64_t *futexes, size_t most);
+size_t python_locks(const void *state, const void *plan, struct memory_batch *memory, uint64_t *futexes, size_t most);
 
 /* running.c */
 size_t python_running(const void *state, struct memory_batch *memory, uint32_t *tids, size_t most);

@@ -14,6 +14,7 @@ const struct runtime runtime_python = {
     .describe = python_describe,
     .walk = python_walk,
     .locks = python_locks,
+    .tasks = python_tasks,
     .running = python_running,
     .open_names = python_open_names,
     .close_names = python_close_names,

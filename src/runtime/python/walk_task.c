@@ -109,15 +109,15 @@ static uint32_t character(const unsigned char *at, uint32_t width)
 }
 
 /* As much of it as was read. */
-static void take_str(struct walk *w)
+static void take_str(const struct python_layout *l, const unsigned char *name, uint32_t got, struct runtime_stack *out)
 {
     struct python_text text;
-    if (!python_text_find(w->layout, w->task.name, w->task.got, &text) || text.pointer != 0) {
+    if (!python_text_find(l, name, got, &text) || text.pointer != 0) {
         return;
     }
-    uint32_t limit = least(text.offset + text.bytes, w->task.got);
+    uint32_t limit = least(text.offset + text.bytes, got);
     for (uint32_t at = text.offset; at + text.width <= limit; at += text.width) {
-        if (!put_character(w->out, character(w->task.name + at, text.width))) {
+        if (!put_character(out, character(name + at, text.width))) {
             return;
         }
     }
@@ -136,11 +136,10 @@ static void put_number(struct runtime_stack *out, uint64_t number)
     }
 }
 
-static void take_int(struct walk *w)
+static void take_int(const struct python_layout *l, const unsigned char *name, uint32_t got, struct runtime_stack *out)
 {
-    const struct python_layout *l = w->layout;
-    const unsigned char *at = w->task.name + l->object.size;
-    if (w->task.got < l->object.size + 8 + 4 * DIGITS_MAX) {
+    const unsigned char *at = name + l->object.size;
+    if (got < l->object.size + 8 + 4 * DIGITS_MAX) {
         return;
     }
     uint64_t tag = load_u64(at), count = tag >> DIGIT_COUNT_AT;
@@ -150,19 +149,20 @@ static void take_int(struct walk *w)
     uint64_t number = load_u32(at + 8);
     number |= count == DIGITS_MAX ? (uint64_t)load_u32(at + 12) << DIGIT_BITS : 0;
     for (const char *c = "Task-"; *c != '\0'; c++) {
-        put_byte(w->out, (unsigned char)*c);
+        put_byte(out, (unsigned char)*c);
     }
-    put_number(w->out, number);
+    put_number(out, number);
 }
 
-static void take_name(struct walk *w)
+void python_take_task_name(const struct python *python, const unsigned char *name, uint32_t got,
+                           struct runtime_stack *out)
 {
-    uint32_t type_at = w->layout->object.type;
-    uint64_t type = w->task.got >= type_at + 8 ? load_u64(w->task.name + type_at) : 0;
-    if (type != 0 && type == w->python->str_type) {
-        take_str(w);
-    } else if (type != 0 && type == w->python->int_type) {
-        take_int(w);
+    const struct python_layout *l = &python->layout;
+    uint64_t type = got >= l->object.type + 8 ? load_u64(name + l->object.type) : 0;
+    if (type != 0 && type == python->str_type) {
+        take_str(l, name, got, out);
+    } else if (type != 0 && type == python->int_type) {
+        take_int(l, name, got, out);
     }
 }
 
@@ -176,7 +176,7 @@ void walk_name_task(struct walk *w)
     bool predicted = task == plan->task && w->word[WORD_TASK_NAME] == plan->task_name &&
                      w->task.got != 0;
     if (predicted || fetch_name(w, task)) {
-        take_name(w);
+        python_take_task_name(w->python, w->task.name, w->task.got, w->out);
     } else {
         plan->task = 0;
     }
