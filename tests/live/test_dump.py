@@ -112,7 +112,7 @@ def test_a_deadlock_is_told_where_locks_have_many_futexes(pillion, repository, n
 
 
 def test_asyncio_tasks_that_wait_are_where_python_says(pillion, repository, newest):
-    running = ready(newest.command(repository / "tests/live/programs/python/tasks.py"))
+    running = ready(newest.command(repository / "tests/live/programs/python/waiting_tasks.py"))
     told = dump(pillion, running)
     text = process.run([pillion, "dump", "-p", running.pid], timeout=20).out
     running.signal(signal.SIGUSR1)
@@ -128,7 +128,7 @@ def test_asyncio_tasks_that_wait_are_where_python_says(pillion, repository, newe
 
 
 def test_tasks_that_take_turns_are_right_or_left_out(pillion, repository, newest):
-    running = ready(newest.command(repository / "tests/live/programs/python/tasks.py", "busy"))
+    running = ready(newest.command(repository / "tests/live/programs/python/waiting_tasks.py", "busy"))
     told = [dump(pillion, running) for _ in range(3)]
     running.end()
     for one in told:
