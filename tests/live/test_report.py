@@ -63,6 +63,9 @@ def test_the_object_says_the_same_as_the_text(run, pillion, saved):
     assert sum(one["amount"] for one in told["kinds"] + told["not_seen"]) == told["total"]
     assert told["processes"][0]["pid"] > 1 and told["unit"] == "nanoseconds"
     assert told["start"] < told["end"]
+    every = json.loads(run([pillion, "report", "--json", "--top", "1000", "last_profile.pprof"], cwd=saved).out)
+    assert len(every["functions"]) == every["function_count"]
+    assert sum(one["own"] for one in every["functions"]) + sum(one["amount"] for one in every["not_seen"]) == every["total"]
 
 
 def test_several_files_add_up_and_standard_input_is_one(run, pillion, saved):

@@ -154,6 +154,9 @@ def test_json_is_an_object_per_interval(run, pillion, part_time, workdir):
     for table in ("functions", "processes", "threads"):
         own = [row["own_percent_since_start"] for row in last[table]]
         assert sum(own) + last.get(f"other_{table}", {}).get("own_percent_since_start", 0) == pytest.approx(100, abs=1.5), last
+    busiest = max(objects, key=lambda one: one["cpu_s"])
+    recent = [*busiest["functions"], busiest.get("other_functions", {})]
+    assert sum(row.get("own_percent", 0) for row in recent) == pytest.approx(100, abs=1.5), busiest
     sixty = next(row for row in last["functions"] if row["name"] == "sixty")
     assert sixty["language"] == "native" and 40 < sixty["total_percent_since_start"] < 75
     assert 0 <= last["own_cpu_percent"] and last["own_rss_mb"] > 0 and last["cores"] >= 0
