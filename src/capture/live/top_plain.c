@@ -136,7 +136,7 @@ static void json_row(const struct top_model *m, const struct top_row *row, struc
 static void json_rows(const struct top_model *m, const char *key, enum top_table table, struct top_list *list,
                       struct buf *out)
 {
-    struct top_time rest = {0};
+    uint64_t recent_ns = 0, since_ns = 0; /* of the others */
     top_list_rows(m, table, 0, TOP_BY_OWN, STR(""), list);
     buf_printf(out, ",\"%s\":[", key);
     for (size_t i = 0; i < list->at.len; i++) {
@@ -144,16 +144,16 @@ static void json_rows(const struct top_model *m, const char *key, enum top_table
         if (i < JSON_ROWS) {
             json_row(m, row, out);
         } else {
-            rest.own_ns += row->recent.own_ns;
-            rest.total_ns += row->since.own_ns;
+            recent_ns += row->recent.own_ns;
+            since_ns += row->since.own_ns;
         }
     }
     buf_byte(out, ']');
     if (list->at.len > JSON_ROWS) {
         buf_printf(out, ",\"other_%s\":{", key);
         add_number(out, "count", "%.0f", (double)(list->at.len - JSON_ROWS));
-        add_number(out, "own_percent", "%.2f", top_percent(rest.own_ns, m->recent.cpu_ns));
-        add_number(out, "own_percent_since_start", "%.2f", top_percent(rest.total_ns, m->since.cpu_ns));
+        add_number(out, "own_percent", "%.2f", top_percent(recent_ns, m->recent.cpu_ns));
+        add_number(out, "own_percent_since_start", "%.2f", top_percent(since_ns, m->since.cpu_ns));
         buf_byte(out, '}');
     }
 }
