@@ -6,6 +6,16 @@
 
 enum { SAMPLE_PERIOD_NS = 10000000, SAMPLE_MAX_BYTES = 16 * 1024 * 1024 };
 
+/* A name of all bytes but 0. */
+enum { ANY_BYTES = 256 };
+__attribute__((unused)) static void fill_any_bytes(char name[static ANY_BYTES])
+{
+    for (unsigned i = 0; i < ANY_BYTES - 1; i++) {
+        name[i] = (char)(i + 1);
+    }
+    name[ANY_BYTES - 1] = '\0';
+}
+
 __attribute__((unused)) static uint32_t add_process(struct profile *p, uint32_t pid,
                                                     const char *name, const char *container)
 {

@@ -2,6 +2,7 @@
 #include "base/json.h"
 #include "encode/speedscope.h"
 #include "inlined_frame.h"
+#include "json_element.h"
 #include "sample_profile.h"
 #include "test.h"
 
@@ -33,17 +34,6 @@ static struct str write_json(struct bench *b)
     CHECK(speedscope_write(&b->p, &sink, &b->err));
     CHECK(json_valid(buf_slice(&b->text)));
     return buf_slice(&b->text);
-}
-
-static struct str element(struct str array, unsigned index)
-{
-    struct str value = {NULL, 0};
-    for (unsigned i = 0; i <= index; i++) {
-        if (!json_next(&array, NULL, &value)) {
-            return (struct str){NULL, 0};
-        }
-    }
-    return value;
 }
 
 static unsigned length(struct str array)
@@ -158,13 +148,10 @@ static void an_empty_profile_is_a_document(void)
 static void names_of_any_bytes_are_valid_json(void)
 {
     struct bench *b = set_up();
+    char any_bytes[ANY_BYTES];
+    fill_any_bytes(any_bytes);
     uint32_t thread = add_thread(&b->p, add_process(&b->p, 1, "a\"b", ""), 1, "\xff\n");
-    char name[260];
-    for (unsigned i = 0; i < 255; i++) {
-        name[i] = (char)(i + 1);
-    }
-    name[255] = '\0';
-    profile_add(&b->p, thread, add_name(&b->p, 0, name, FRAME_NATIVE), 1, 1);
+    profile_add(&b->p, thread, add_name(&b->p, 0, any_bytes, FRAME_NATIVE), 1, 1);
     CHECK_STR(json_member(element(json_member(write_json(b), "profiles"), 0), "name"),
               "\"a\\\"b (pid 1) \\ufffd\\n\"");
     tear_down(b);

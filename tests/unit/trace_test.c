@@ -131,13 +131,10 @@ static void an_empty_profile_is_a_document(void)
 static void names_of_any_bytes_are_valid_json(void)
 {
     struct bench *b = set_up();
+    char any_bytes[ANY_BYTES];
+    fill_any_bytes(any_bytes);
     uint32_t thread = add_thread(&b->p, add_process(&b->p, 1, "a\"b", ""), 1, "\xff\n");
-    char name[260];
-    for (unsigned i = 0; i < 255; i++) {
-        name[i] = (char)(i + 1);
-    }
-    name[255] = '\0';
-    profile_add(&b->p, thread, add_name(&b->p, 0, name, FRAME_NATIVE), 1, 1);
+    profile_add(&b->p, thread, add_name(&b->p, 0, any_bytes, FRAME_NATIVE), 1, 1);
     CHECK(write_json(b).len > 0);
     tear_down(b);
 }
