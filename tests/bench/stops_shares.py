@@ -1,7 +1,11 @@
-"""Brief stops in a container without perf, beside perf from the host on the same process: are the shares the same, the stacks
+"""Brief stops in a container without perf, beside perf from the host on the same processes: are the shares the same, the stacks
 complete, the sums right? Of a sidecar perf comes afterwards: its timers, beside ours, change who is switched to when.
 
-    tests/bench/stops_shares.py [--seconds 12] [--hz 997] [--turns 1] [--way TEXT] [NAME…]
+    tests/bench/stops_shares.py [--seconds 12] [--hz 199] [--turns 1] [--way TEXT] [NAME…]
+
+The truth is pillion's with perf events, outside the container. Of postgres, which sleeps ten thousand times per second, it is that of
+perf record with events of the processors (-a): events of a process are set up again at each switch, which lengthens its way to sleep and
+back, and a timer that goes off on that way has its sample after the next waking. `by process` tells what such events say of it.
 
 Each program runs in a container as an engine makes it (its seccomp profile forbids perf events) in four ways: started by
 pillion, with no capability; the same with SYS_PTRACE; and looked at by a sidecar with SYS_PTRACE, and with SYS_NICE, that
@@ -50,7 +54,7 @@ def built(name, folder):
 class Service:
     """A program of ours in a scratch image: what is mounted, how it starts, who it runs as."""
 
-    uid, mounts, end_by = 0, (), signal.SIGTERM
+    uid, mounts, end_by, sleeps = 0, (), signal.SIGTERM, False
 
     def __init__(self, name, folder, seconds):
         program = built(name, folder)
@@ -64,7 +68,7 @@ class Service:
 class Postgres(Service):
     """The distribution's, below the machine's folders, under pgbench from the host."""
 
-    uid, end_by = profiler.NOBODY, signal.SIGINT
+    uid, end_by, sleeps = profiler.NOBODY, signal.SIGINT, True
 
     def __init__(self, name, folder, seconds):
         self.home = folder / "pg"
@@ -107,6 +111,21 @@ def shares_of(session):
     return {name: count / whole for name, count in counts.items()}, whole
 
 
+def whole_machine(pids, seconds, folder):
+    """The shares of these processes, and how many samples tell them. While they live: perf finds their files by them."""
+    data = folder / "perf.data"
+    for command in (["perf", "record", "-q", "-a", "-e", "cpu-clock", "-F", "499", "--call-graph", "dwarf,16384", "-o", data, "sleep", seconds],
+                    ["perf", "script", "-i", data, "-F", "pid,ip,sym", "--no-inline", "--pid", ",".join(map(str, pids))]):
+        done = process.run(command, timeout=seconds + 240)
+        if done.status:
+            raise RuntimeError(f"{command[:2]}: {done.err[-300:]}")
+    counts, samples = {}, [block.splitlines() for block in done.out.split("\n\n") if block.strip()]
+    for _, *frames in samples:
+        for name in {frame.split(None, 1)[1].strip().partition("@")[0] for frame in frames if not frame.split(None, 1)[0].startswith("ffff")}:
+            counts[name] = counts.get(name, 0) + 1
+    return {name: count / len(samples) for name, count in counts.items()}, len(samples)
+
+
 def seconds_of(pids):
     return sum(process.cpu_seconds(pid) for pid in pids)
 
@@ -119,8 +138,8 @@ def of_program(top):
 
 def run(service, way, seconds, hz, folder):
     capabilities, beside_it, sidecar_uid = WAYS[way]
-    out, beside = folder / "out", folder / "host"
-    for each in (out, beside):
+    out, by_process = folder / "out", folder / "host"
+    for each in (out, by_process):
         each.mkdir()
         each.chmod(0o777)
     options = ["--brief-stops", "-f", hz, "--max-cpu", "20", "--format", "col", "-o", "/out", "-d", seconds]
@@ -134,33 +153,33 @@ def run(service, way, seconds, hz, folder):
         time.sleep(1)
         service.load(ends)
         pids = of_program(top)
-        perf = [cost.PILLION, "-f", hz, "--max-cpu", "20", "--format", "col", "-o", beside, "-d", seconds, "-p", ",".join(map(str, pids))]
+        perf = [cost.PILLION, "-f", hz, "--max-cpu", "20", "--format", "col", "-o", by_process, "-d", seconds, "-p", ",".join(map(str, pids))]
         before = seconds_of(pids)
         if capabilities is None:
             sidecar = container.Container(service.root, ["/pillion", *options, "-p", "1"], mounts=mounts, pid_of=top,
                                           uid=service.uid if sidecar_uid is None else sidecar_uid, capabilities=beside_it)
             done = sidecar.finish(seconds + 60)
-            used = seconds_of(pids) - before
-            process.run(perf, timeout=seconds + 60)
-        else:
-            process.run(perf, timeout=seconds + 60)
-            used = seconds_of(pids) - before
+        used = seconds_of(pids) - before
+        machine = whole_machine(pids, seconds, folder) if service.sleeps else None
+        process.run(perf, timeout=seconds + 60)
         if capabilities is not None:
             app.signal(service.end_by)
             done = app.finish(60)
-    return tell(way, profiler.Session(done, out), profiler.Session(None, beside), hz, used, done)
+    return tell(way, profiler.Session(done, out), machine, profiler.Session(None, by_process), hz, used, done)
 
 
-def tell(way, stops, perf, hz, used, done):
-    shown, _ = shares_of(stops)
-    true, true_count = shares_of(perf)
+def tell(way, stops, machine, by_process, hz, used, done):
+    shown, other = shares_of(stops)[0], shares_of(by_process)
+    true, true_count = machine or other
+    true = {name: share for name, share in true.items() if name in other[0]}  # the two name what has no symbol differently
     names = [name for name, share in true.items() if share > SHARED]
     worst = sorted(names, key=lambda name: -abs(true[name] - shown.get(name, 0)))[:3]
     stopped = re.findall(r"stops=(\S+)", done.err)
     count = sum(int(each.split("/")[0]) for each in stopped) or 1
     complete = re.findall(r"stacks=([\d.]+)%", done.err)
     chance = max((200 * math.sqrt(true[name] * (1 - true[name]) * (1 / count + 1 / true_count)) for name in names), default=0)
-    told = ", ".join(f"{name[:40]} {100 * true[name]:.1f} -> {100 * shown.get(name, 0):.1f}" for name in worst)
+    told = ", ".join(f"{name[:40]} {100 * true[name]:.1f} -> {100 * shown.get(name, 0):.1f}{f' (by process {100 * other[0][name]:.1f})' if machine else ''}"
+                     for name in worst)
     sums = f"; {stops.seconds(hz):.2f} of {used:.2f} s" if way.startswith("sidecar") else ""
     print(f"  {way}: {'/'.join(complete)} % complete{sums}; stops {' '.join(stopped)}; of {len(names)} functions (± {chance:.1f}): {told}", flush=True)
     return {name: 100 * (shown.get(name, 0) - share) for name, share in true.items() if share > SHARED}
@@ -180,7 +199,7 @@ def summarise(way, turns):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--seconds", type=int, default=12)
-    parser.add_argument("--hz", type=int, default=997)
+    parser.add_argument("--hz", type=int, default=199)
     parser.add_argument("--turns", type=int, default=1)
     parser.add_argument("--way", help="only ways whose name has this in it", default="")
     parser.add_argument("names", nargs="*", default=["cxx", "rust", "go", "musl", "postgres"])
