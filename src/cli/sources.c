@@ -4,20 +4,11 @@
 #include "os/file.h"
 #include "os/foreign.h"
 #include "os/proc.h"
+#include "profile/language.h"
 
 #include <stdio.h>
 
 enum { SAID_MAX_BYTES = 500, NAMES_SAID = 5 };
-
-static bool is_source(struct str name)
-{
-    static const char *const ends[] = {".py", ".pyw", ".pyx", ".rb", ".rake", ".ru", ".erb", ".php", ".phtml", ".inc",
-                                       ".pl", ".pm", ".t", ".cgi", ".psgi"};
-    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
-        if (str_ends(name, str_of(ends[i])))
-            return true;
-    return false;
-}
 
 static bool open_below(const struct sources *s, struct str name, int *fd)
 {
@@ -34,7 +25,7 @@ static bool read_source(void *context, struct str name, struct buf *out)
 {
     struct sources *s = context;
     int fd;
-    if (name.len > 0 && is_source(name) && open_below(s, name, &fd)) {
+    if (name.len > 0 && language_is_source(name) && open_below(s, name, &fd)) {
         char *bytes = malloc(SOURCES_FILE_MAX_BYTES);
         size_t len = bytes != NULL ? proc_read_start(fd, bytes, SOURCES_FILE_MAX_BYTES) : 0;
         buf_add(out, bytes, len);

@@ -59,6 +59,17 @@ enum frame_kind language_by_ending(struct str file)
     return kind < FRAME_KIND_COUNT ? (enum frame_kind)kind : FRAME_NATIVE;
 }
 
+bool language_is_source(struct str file)
+{
+    unsigned kind = 0;
+    while (kind < FRAME_KIND_COUNT && (languages[kind].form != NAME_WITH_FILE ||
+                                       !(has_one(languages[kind].endings, file, str_ends) ||
+                                         has_one(languages[kind].more_endings, file, str_ends)))) {
+        kind++;
+    }
+    return kind < FRAME_KIND_COUNT;
+}
+
 enum frame_kind language_by_mark(struct str name)
 {
     unsigned kind = 0;

@@ -47,6 +47,7 @@ struct language {
                                 * follows: blanks between several */
     const char *more_prefixes; /* likewise, in front */
     const char *endings;       /* of its source files; null: none */
+    const char *more_endings;  /* that other languages' files have as well */
     const char *options;       /* of its interpreter that have a value (target/entry.h); null: not known, or none */
     const char *mapping;       /* of its functions in pprof, where they have none of a file */
     const char *otel;          /* OpenTelemetry's profile.frame.type */
@@ -74,6 +75,9 @@ bool language_calls_system(enum frame_kind kind, struct str name);
 
 /* The one with such an ending, and with one of more_suffixes or more_prefixes; FRAME_NATIVE: none. */
 enum frame_kind language_by_ending(struct str file);
+
+/* Does it end like a file of a language whose profiles tell lines? */
+bool language_is_source(struct str file);
 enum frame_kind language_by_mark(struct str name);
 
 #endif

@@ -23,7 +23,8 @@ static struct runtime_profile *find(struct runtime_profiles *list, uint32_t pid,
     return NULL;
 }
 
-bool runtime_profiles_put(struct runtime_profiles *list, uint32_t pid, const char *type, struct buf *bytes)
+bool runtime_profiles_put(struct runtime_profiles *list, uint32_t pid, enum frame_kind language,
+                          const char *type, struct buf *bytes)
 {
     struct runtime_profile *place = find(list, pid, type);
     size_t before = place != NULL ? place->bytes.len : 0;
@@ -38,6 +39,7 @@ bool runtime_profiles_put(struct runtime_profiles *list, uint32_t pid, const cha
     snprintf(place->type, sizeof place->type, "%s", type);
     buf_release(&place->bytes);
     place->pid = pid;
+    place->language = language;
     place->bytes = *bytes;
     buf_init(bytes, bytes->max);
     return true;

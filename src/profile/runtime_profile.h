@@ -15,6 +15,7 @@
 
 #include "base/str.h"
 #include "base/vec.h"
+#include "profile/language.h"
 
 enum {
     RUNTIME_PROFILE_TYPE_MAX = 24,
@@ -25,6 +26,7 @@ enum {
 struct runtime_profile {
     char type[RUNTIME_PROFILE_TYPE_MAX];
     uint32_t pid;
+    enum frame_kind language; /* of the runtime that made it */
     struct buf bytes;
 };
 
@@ -34,7 +36,8 @@ struct runtime_profiles {
 
 /* Takes the bytes, and leaves an empty buffer; replaces what the same process has told of this type. False: there is no
  * room for it, and nothing has changed. */
-bool runtime_profiles_put(struct runtime_profiles *list, uint32_t pid, const char *type, struct buf *bytes);
+bool runtime_profiles_put(struct runtime_profiles *list, uint32_t pid, enum frame_kind language,
+                          const char *type, struct buf *bytes);
 
 /* The process with the next greater pid; 0: there is no more. */
 uint32_t runtime_profiles_next(const struct runtime_profiles *list, uint32_t pid);

@@ -309,7 +309,7 @@ static void read_runtime(struct reader *r)
     FILE *in = fopen(path, "rb");
     char *to = buf_room(&bytes, RUNTIME_PROFILES_MAX_BYTES);
     bytes.len = in == NULL || to == NULL ? 0 : fread(to, 1, RUNTIME_PROFILES_MAX_BYTES, in);
-    if (bytes.len == 0 || !runtime_profiles_put(&r->p->of_runtimes, (uint32_t)number(r, 1), type, &bytes)) {
+    if (bytes.len == 0 || !runtime_profiles_put(&r->p->of_runtimes, (uint32_t)number(r, 1), FRAME_GO, type, &bytes)) {
         die(path);
     }
     fclose(in);

@@ -73,7 +73,7 @@ static void put_file(struct profile *p, struct str file)
     struct buf bytes;
     buf_init(&bytes, RUNTIME_PROFILES_MAX_BYTES);
     buf_str(&bytes, file);
-    (void)runtime_profiles_put(&p->of_runtimes, 7, "mutex", &bytes);
+    (void)runtime_profiles_put(&p->of_runtimes, 7, FRAME_GO, "mutex", &bytes);
     buf_release(&bytes);
 }
 

@@ -109,6 +109,15 @@ def test_sources_are_in_the_page_when_asked_for(run, pillion, app):
         assert set(texts(render(run, pillion, app, [name], "--sources", ".")[1])) == {f"work ({name})", f"main ({name})"}
 
 
+def test_a_source_ends_like_a_language_that_has_lines(run, pillion, app):
+    names = [f"app/a{ending}" for ending in (".py", ".pyx", ".rake", ".phtml", ".pm", ".psgi")]
+    others = ["app/a.go", "app/a.java", "app/a.c", "app/a"]
+    for name in names + others:
+        (app / name).write_text(SOURCE)
+    done, page = render(run, pillion, app, names + others, "--sources", ".")
+    assert done.status == 0 and set(texts(page)) == {f"{function} ({name})" for function in ("work", "main") for name in names}
+
+
 def test_only_sources_below_the_folder_are_read(run, pillion, app):
     (app / "app" / "secret").write_text("secret\n" * 9)
     (app / "secret.py").write_text("secret\n" * 9)

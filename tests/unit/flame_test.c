@@ -861,7 +861,7 @@ static void put_runtime(struct profile *p, uint32_t pid, const char *type, uint6
     profile_add_event(made, profile_event_type(made, "space", "bytes"), t, node, objects * 4096);
     buf_init(&file, 1 << 20);
     struct sink sink = sink_of_buf(&file);
-    CHECK(pprof_write(made, NULL, &sink, NULL) && runtime_profiles_put(&p->of_runtimes, pid, type, &file));
+    CHECK(pprof_write(made, NULL, &sink, NULL) && runtime_profiles_put(&p->of_runtimes, pid, FRAME_GO, type, &file));
     buf_release(&file);
     drop(made);
 }
@@ -961,7 +961,7 @@ static void files_of_one_type_are_one_tree_with_a_box_per_process(void)
     struct buf text;
     buf_init(&text, 100);
     buf_text(&text, "{}");
-    CHECK(runtime_profiles_put(&p->of_runtimes, 12, "metrics.json", &text)); /* is none */
+    CHECK(runtime_profiles_put(&p->of_runtimes, 12, FRAME_GO, "metrics.json", &text)); /* is none */
     struct buf page = write_page(p, NULL);
     CHECK_STR(between(buf_slice(&page), "hidden>\n", "</select>"),
               "<option value=\"0\">CPU time</option>\n<option value=\"1\">space</option>\n"

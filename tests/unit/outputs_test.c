@@ -127,7 +127,7 @@ static void put_made(struct place *p, uint32_t pid, const char *type, const char
     struct buf bytes;
     buf_init(&bytes, 100);
     buf_text(&bytes, text);
-    CHECK(runtime_profiles_put(&p->profile.of_runtimes, pid, type, &bytes));
+    CHECK(runtime_profiles_put(&p->profile.of_runtimes, pid, FRAME_GO, type, &bytes));
 }
 
 static void what_runtimes_made_has_files_of_its_own(void)

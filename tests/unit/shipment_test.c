@@ -189,9 +189,9 @@ static void add_made(struct profile *p, uint32_t pid, uint64_t *sum)
     *sum = profile_sum(&second).cpu_ns;
     CHECK(encode_write(encoder_by_name(STR("pprof")), &second, NULL, &sink, NULL));
     profile_release(&second);
-    CHECK(runtime_profiles_put(&p->of_runtimes, pid, "heap", &bytes));
+    CHECK(runtime_profiles_put(&p->of_runtimes, pid, FRAME_JVM, "heap", &bytes));
     buf_text(&bytes, "[[\"go_num_goroutine\",4]]");
-    CHECK(runtime_profiles_put(&p->of_runtimes, pid, "metrics.json", &bytes));
+    CHECK(runtime_profiles_put(&p->of_runtimes, pid, FRAME_JVM, "metrics.json", &bytes));
     CHECK_INT(bytes.len, 0);
 }
 
@@ -268,6 +268,7 @@ static void what_another_runtime_made_is_a_delivery(void)
             CHECK_STR(b->delivery.type, "heap");
             CHECK_STR(b->delivery.format, "pprof");
             CHECK_INT(b->delivery.subject.pid, 999999);
+            CHECK_STR(b->delivery.subject.language, "java"); /* whose runtime made it, whatever the window is about */
             CHECK_INT(b->delivery.more_count, backends[i]->takes_sets ? 1 : 0);
             shipment_init(&b->shipment, backends[i], &b->delivery, ROOM);
             CHECK(shipment_build(&b->shipment, &b->context, &b->err));

@@ -334,7 +334,7 @@ static void take_file(struct collecting *c, struct collected *one, struct target
     one->came_late |= file->type[0] != '\0';
     if (file->type[0] == '\0') {
         read_file(c, one, target, buf_slice(&file->bytes));
-    } else if (!runtime_profiles_put(&p->of_runtimes, one->pid, file->type, &file->bytes)) {
+    } else if (!runtime_profiles_put(&p->of_runtimes, one->pid, one->runtime->kind, file->type, &file->bytes)) {
         log_once(&c->follow->shared->log, LOG_WARNING, "there is no room for the %s profile of pid %u: %zu KB",
                  file->type, one->pid, file->bytes.len >> 10);
     }

@@ -183,7 +183,11 @@ bool shipment_encode_runtime(const struct profile *p, uint32_t pid, const struct
     if (d->profile.len == 0) {
         return false;
     }
-    d->subject = (struct delivery_subject){.pid = pid, .language = STR("go")};
+    d->subject = (struct delivery_subject){.pid = pid};
+    vec_each(&p->of_runtimes.all, made)
+    {
+        d->subject.language = made->pid == pid ? str_of(languages[made->language].name) : d->subject.language;
+    }
     for (size_t i = 1; i < p->processes.len; i++) {
         if (p->processes.at[i].pid == pid) {
             d->subject.runtime = profile_text(p, p->processes.at[i].runtime);
