@@ -51,6 +51,7 @@ UNIT_SKIPS = {
     ("go_delta_test", "the one sample is called [other]"): LONG,
     ("inspector_test", "a large tree takes as long as its moments"): LONG,
     ("stop_test", None): "the emulator has no ptrace",
+    ("held_test", None): "the emulator has no ptrace",
     ("launch_test", None): "starts programs and looks at what they inherit, and would see the emulator's (runs in a guest)",
     ("stacks_test", "the steady state allocates nothing per sample"): "counts by AddressSanitizer",
     ("inlines_test", "DWARF 4 gives chains, files and lines"): NO_FILTER,

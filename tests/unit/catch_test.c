@@ -1018,6 +1018,68 @@ static void no_room(void)
     tear_down(&r);
 }
 
+/* ---- behind a full copy ---- */
+
+enum { STACK_ROOM = 16 * 1024, STACK_AT = 0x7ffe1230 };
+
+#if defined(__x86_64__)
+enum { BIT_SP = 7, BIT_IP = 8 };
+#else
+enum { BIT_SP = 31, BIT_IP = 32 };
+#endif
+
+static size_t place_of(unsigned bit)
+{
+    return (size_t)__builtin_popcountll(unwind_perf_mask() & ((1ull << bit) - 1));
+}
+
+/* A sample that copied so much of its stack; where what is to be read of the rest begins. */
+static uint64_t beyond_of(bool deep, bool gaps, uint64_t copied)
+{
+    enum { REGISTERS = 64 };
+    static struct ring_test r;
+    static const struct remote remote;
+    const struct catch_target target = {.pid = 100, .serial = 1, .remote = &remote, .deep = deep, .gaps = gaps};
+    struct {
+        struct perf_event_header header;
+        uint32_t pid, tid;
+        uint64_t time_ns;
+        uint32_t cpu, zero;
+        uint64_t abi, rest[REGISTERS + 2 + STACK_ROOM / 8];
+    } record = {.pid = 100, .tid = 101, .cpu = 3, .abi = PERF_SAMPLE_REGS_ABI_64};
+    size_t registers = (size_t)__builtin_popcountll(unwind_perf_mask());
+    record.rest[place_of(BIT_SP)] = STACK_AT;
+    record.rest[place_of(BIT_IP)] = 0x400100;
+    record.rest[registers] = STACK_ROOM;
+    record.rest[registers + 1 + STACK_ROOM / 8] = copied;
+    size_t bytes = offsetof(__typeof__(record), rest) + (registers + 2) * 8 + STACK_ROOM;
+    record.header = (struct perf_event_header){PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, (uint16_t)bytes};
+    set_up(&r, false, 100);
+    r.c.format = (struct record_format){RECORDS | PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER, unwind_perf_mask()};
+    free(r.table);
+    r.k.table = r.table = catch_table_make(&target, 1);
+    catch_buffer_release(&r.k.buffer);
+    CHECK(catch_buffer_init(&r.k.buffer, 64 * 1024));
+    catch_take(&r.k, 0, &record, bytes);
+    uint64_t beyond = r.k.open.beyond;
+    CHECK(r.k.open.is && r.k.open.wanted == (beyond != 0));
+    CHECK_INT(r.k.open.copied, copied);
+    CHECK(beyond == 0 || r.k.open.room > 16 * 1024); /* for what will be read */
+    catch_close(&r.k);
+    tear_down(&r);
+    return beyond;
+}
+
+/* The copy's last page is read again: where it is the same, so is what lies beyond. */
+static void full_copies_go_on(void)
+{
+    CHECK_INT(beyond_of(true, false, STACK_ROOM), 0x7ffe4000);
+    CHECK_INT(beyond_of(false, false, STACK_ROOM), 0); /* nobody reads more of it */
+    CHECK_INT(beyond_of(true, false, STACK_ROOM - 8), 0); /* there is no more */
+    CHECK_INT(beyond_of(true, true, STACK_ROOM - 8), 0x7ffe4000); /* or a page that was never touched */
+    CHECK_INT(beyond_of(true, true, 4096), STACK_AT);
+}
+
 /* ---- without perf ---- */
 
 static void nobody_to_catch(void)
@@ -1169,4 +1231,5 @@ TESTS({"with many CPUs a catcher starts where something runs, and nothing is los
       {"records that are no samples pass by, in their order", others_pass},
       {"a sample does not wait for more records than fit aside", many_aside},
       {"what does not fit is counted", no_room},
+      {"of a full copy what lies behind is read, and of one that ends early where that is known", full_copies_go_on},
       {"catchers without CPUs do nothing and stop", nobody_to_catch})

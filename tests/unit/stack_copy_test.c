@@ -85,10 +85,26 @@ static void fits_held_stacks(void)
     CHECK_INT(held(32768, 5000, 0, 100, 3), 32768); /* that was too little before */
 }
 
+static bool has_gaps(uint32_t seen, uint32_t gaps, bool known)
+{
+    const struct target target = {.copy.seen = seen, .copy.gaps = gaps, .runtime.gaps = known};
+    return stack_copy_has_new_gaps(&target);
+}
+
+static void gaps_count_by_their_share(void)
+{
+    CHECK(has_gaps(3, 3, false));
+    CHECK(!has_gaps(2, 2, false)); /* a few are no rule */
+    CHECK(has_gaps(5999, 3, false) && !has_gaps(6000, 3, false)); /* nor one of 2,000 */
+    CHECK(has_gaps(19999, 10, false) && !has_gaps(20000, 10, false));
+    CHECK(!has_gaps(3, 3, true)); /* what lies behind them is read already */
+}
+
 TESTS({"a size doubles when more than 2 % of the stacks are cut", grows_when_stacks_are_cut},
       {"few stacks prove nothing", few_stacks_prove_nothing},
       {"a size is halved when not 1 % of the stacks need half of it", shrinks_when_not_needed},
       {"a size goes at once to twice the largest stack", shrinks_at_once},
       {"a size does not become small, however long nothing needs more", does_not_become_small},
       {"what is read of held threads grows by what is cut, and falls once", fits_held_stacks},
+      {"copies that end early are read behind where more than a few do, and one of 2,000", gaps_count_by_their_share},
       {"sizes stay between their least and their most", has_ends})

@@ -1,5 +1,5 @@
 /* Call chains as the kernel gives them, leaf first, and the paths they become, root first. */
-#include "capture/stacks/stacks.h"
+#include "capture/stacks/stacks_private.h"
 #include "test.h"
 
 enum { PID = 0x7ffffff0, PERIOD = 10101010 };
@@ -502,7 +502,97 @@ static void a_copy_that_ends_at_a_page_has_a_gap(void)
     unwinder_release(&unwinder);
 }
 
+/* A held thread's: its registers stand behind its stack. */
+static void add_held(struct scene *s, const uint64_t *words, uint64_t base, size_t bytes)
+{
+    enum { REGISTERS_MAX = 64 };
+    struct {
+        struct caught caught;
+        uint64_t rest[WORDS + REGISTERS_MAX];
+    } held = {.caught = {.pid = PID,
+                         .tid = PID + 1,
+                         .serial = 1,
+                         .held_ns = 20000,
+                         .start_ns = 1000,
+                         .end_ns = 2000,
+                         .weight_ns = PERIOD,
+                         .memory_address = base,
+                         .memory_bytes = (uint32_t)bytes,
+                         .end = RUNTIME_NO_THREAD}};
+    uint64_t *registers = held.rest + bytes / sizeof *words;
+    memcpy(held.rest, words, bytes);
+    registers[6] = base; /* BP, SP and IP of perf's order */
+    registers[7] = base;
+    registers[8] = 0x400100;
+    held.caught.bytes = (uint32_t)sizeof held;
+    CHECK(stacks_add_perfless(&s->stacks, &s->profile, &held.caught));
+}
+
+/* What is read of it ends where it was asked to: as a full copy does. */
+static void a_held_stack_may_be_cut(void)
+{
+    struct scene s;
+    struct unwinder unwinder;
+    begin_unwinding(&s, &unwinder);
+    s.target->copy.bytes = 0x10;
+    add_held(&s, frames, STACK_BASE, sizeof frames);
+    CHECK_TEXT(newest(&s), "/nowhere/app+2ff;/nowhere/app+1ff;/nowhere/app+100");
+    CHECK_INT(s.target->copy.cut, 0);
+    add_held(&s, frames, STACK_BASE, 0x10);
+    CHECK_TEXT(newest(&s), "[truncated];/nowhere/app+1ff;/nowhere/app+100");
+    CHECK_INT(s.target->copy.cut, 1);
+    CHECK_INT(s.target->copy.seen, 2);
+    end(&s);
+    unwinder_release(&unwinder);
+}
+
+/* The process's memory as it is when the stack is unwound: the same stack, and nothing behind it. */
+static bool read_frames(void *context, uint64_t address, void *out, size_t len, struct err *err)
+{
+    unsigned char memory[8192] = {0};
+    (void)context;
+    memcpy(memory, frames, sizeof frames);
+    uint64_t at = address - STACK_BASE;
+    if (at > sizeof memory || len > sizeof memory - at) {
+        return err_set(err, ERR_MALFORMED, 0, "nothing is there");
+    }
+    memcpy(out, memory + at, len);
+    return true;
+}
+
+static struct memory_reader memory_of_frames(void *context, uint32_t pid, uint64_t moment_ns)
+{
+    (void)context;
+    CHECK(pid == PID && moment_ns == 1000);
+    return (struct memory_reader){.read = read_frames};
+}
+
+static void what_is_cut_is_read_on(void)
+{
+    struct scene s;
+    struct unwinder unwinder;
+    begin_unwinding(&s, &unwinder);
+    s.world.memory = memory_of_frames;
+    add_held(&s, frames, STACK_BASE, 0x10);
+    CHECK_TEXT(newest(&s), "/nowhere/app+2ff;/nowhere/app+1ff;/nowhere/app+100");
+    s.target->ended = true; /* then its memory is another's, or gone */
+    add_held(&s, frames, STACK_BASE, 0x10);
+    CHECK_TEXT(newest(&s), "[truncated];/nowhere/app+1ff;/nowhere/app+100");
+    end(&s);
+    unwinder_release(&unwinder);
+}
+
 #else
+
+static void a_held_stack_may_be_cut(void)
+{
+    SKIP("the stack in this test is x86-64's");
+}
+
+static void what_is_cut_is_read_on(void)
+{
+    SKIP("the stack in this test is x86-64's");
+}
 
 static void frame_pointers_to_the_end(void)
 {
@@ -526,6 +616,64 @@ static void a_copy_that_ends_at_a_page_has_a_gap(void)
 
 #endif
 
+/* Of a stack that goes on elsewhere a larger copy would have no more. */
+static void only_what_fills_its_copy_is_cut_by_it(void)
+{
+    enum { COPIED = 4096, SP = 0x7ffe0000 };
+    struct target target = {.copy.bytes = COPIED};
+    struct unwind_result result = {.end = STACK_TRUNCATED, .reach = COPIED};
+    stacks_note_size(&target, COPIED, SP, &result);
+    CHECK_INT(target.copy.cut, 1);
+    result.reach = COPIED - 8;
+    stacks_note_size(&target, COPIED, SP, &result);
+    CHECK_INT(target.copy.cut, 1);
+    target.copy.bytes = 2 * COPIED;
+    stacks_note_size(&target, COPIED, SP, &result); /* it ends at a page */
+    CHECK_INT(target.copy.gaps, 0);
+    result.reach = COPIED;
+    stacks_note_size(&target, COPIED, SP, &result);
+    CHECK_INT(target.copy.gaps, 1);
+    result.end = STACK_NO_RULE;
+    stacks_note_size(&target, COPIED, SP, &result);
+    CHECK_INT(target.copy.cut, 1);
+    CHECK_INT(target.copy.gaps, 1);
+    CHECK_INT(target.copy.seen, 5);
+}
+
+/* ---- time without samples ---- */
+
+static uint64_t without_stack_ns(const struct scene *s)
+{
+    uint64_t ns = 0;
+    for (size_t i = 1; i < s->profile.samples.len; i++) {
+        const struct sample *at = &s->profile.samples.at[i];
+        ns += at->count == 0 ? at->cpu_ns : 0;
+    }
+    return ns;
+}
+
+/* Where threads are held, what one used at moments that gave no sample is shared by its samples. */
+static void held_threads_have_all_their_time(void)
+{
+    static const uint64_t chain[] = {0x400100, 0x400200};
+    struct scene s;
+    begin(&s);
+    s.target->runtime.stops = true;
+    add_chain(&s, true, chain, 2);
+    stacks_settle(&s.stacks, &s.profile, PID, PID + 1, 3 * PERIOD);
+    CHECK_INT(profile_sum(&s.profile).cpu_ns, 4ull * PERIOD);
+    CHECK_INT(s.target->account.sampled_ns, 4ull * PERIOD);
+    stacks_settle(&s.stacks, &s.profile, PID, PID + 2, PERIOD); /* it has none: the accounting knows of it */
+    CHECK_INT(profile_sum(&s.profile).cpu_ns, 4ull * PERIOD);
+    CHECK_INT(s.target->account.sampled_ns, 4ull * PERIOD);
+    CHECK_INT(without_stack_ns(&s), 0);
+    s.target->runtime.stops = false; /* nothing is known of what it did meanwhile */
+    stacks_settle(&s.stacks, &s.profile, PID, PID + 1, PERIOD);
+    CHECK_INT(profile_sum(&s.profile).cpu_ns, 5ull * PERIOD);
+    CHECK_INT(without_stack_ns(&s), PERIOD);
+    end(&s);
+}
+
 TESTS({"a sample becomes one path: user half from the root, kernel half above it", both_halves},
       {"a sample in user code has no kernel half", user_only},
       {"a sample of the kernel alone begins at the root", kernel_only},
@@ -543,4 +691,8 @@ TESTS({"a sample becomes one path: user half from the root, kernel half above it
       {"a sample with its stack is unwound to the thread's first function", frame_pointers_to_the_end},
       {"a stack that is cut begins with [truncated]", a_cut_stack_says_so},
       {"a guessed stack begins with [truncated] unless a first function is known", a_guess_that_ends_anywhere_says_so},
-      {"one that the kernel could copy no further is another matter", a_copy_that_ends_at_a_page_has_a_gap})
+      {"one that the kernel could copy no further is another matter", a_copy_that_ends_at_a_page_has_a_gap},
+      {"what is read of a held thread's stack may be cut, and is noted so", a_held_stack_may_be_cut},
+      {"behind that the process's memory is read, as long as it is there", what_is_cut_is_read_on},
+      {"only a stack that fills its copy is cut by it", only_what_fills_its_copy_is_cut_by_it},
+      {"CPU time of held threads without a sample is shared by those they have", held_threads_have_all_their_time})

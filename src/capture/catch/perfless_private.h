@@ -226,6 +226,9 @@ bool perfless_has_handed_over(const struct perfless_process *p); /* another catc
 /* Another catcher: such a thread ran on its CPU. */
 void perfless_take_unlisted(struct catcher *k, struct perfless_thread *thread);
 
+/* At a round's start: when did the catcher get its CPU? Asked at a tick, where the round before was in doubt. */
+void perfless_ask_ahead(struct catcher *k, bool woken);
+
 /* The loop of a catcher. */
 void perfless_run(struct catcher *k);
 

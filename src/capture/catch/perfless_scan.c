@@ -314,16 +314,22 @@ static uint64_t next_moment(const struct perfless *t, struct perfless_cpu *cpu, 
     return cpu->active.count > 0 || first_ns < next_ns ? next_ns : first_ns;
 }
 
+/* A sixth of what a stop costs: not where nobody was in doubt. */
+void perfless_ask_ahead(struct catcher *k, bool woken)
+{
+    struct perfless_cpu *cpu = perfless_cpu_of(k);
+    cpu->asked = k->stopper.opened && !woken && cpu->active.count > 0 && cpu->doubts;
+    cpu->doubts = cpu->doubts && woken;
+    if (cpu->asked) {
+        cpu->picked_ns = perfless_last_ran_ns(cpu->own_sched);
+    }
+}
+
 static void round_of(struct catcher *k, bool woken)
 {
     struct perfless_cpu *cpu = perfless_cpu_of(k);
     cpu->probes = 0;
-    /* a sixth of what a stop costs: not where nobody was in doubt */
-    cpu->asked = k->stopper.opened && !woken && cpu->active.count > 0 && cpu->doubts;
-    cpu->doubts = cpu->doubts && woken;
-    if (cpu->asked) { /* before the round itself can be interrupted: a wait until then is in what is asked next */
-        cpu->picked_ns = perfless_last_ran_ns(cpu->own_sched);
-    }
+    perfless_ask_ahead(k, woken); /* before the round itself can be interrupted: a wait until then is in what follows */
     cpu->late = perfless_has_waited(cpu, woken);
     cpu->lates = cpu->late || !perfless_was_next(k) ? cpu->lates : 0;
     take_processes(cpu); /* before their threads */

@@ -55,6 +55,13 @@ uint32_t stack_copy_held_wanted(const struct target *target, uint32_t now, uint3
     return spare ? now / 4 : now;
 }
 
+bool stack_copy_has_new_gaps(const struct target *target)
+{
+    const struct target_copies *copy = &target->copy;
+    return !target->runtime.gaps && copy->gaps >= STACK_COPY_CUT_FEW &&
+           copy->gaps > copy->seen / STACK_COPY_DEEP_PERIOD;
+}
+
 static bool may_change(const struct target *target)
 {
     return !target->ended && !target->runtime.caught && target->copy.changes < STACK_COPY_CHANGES_MAX &&

@@ -39,6 +39,7 @@ enum {
     STACK_COPY_HELD_MIN = 8 * 1024,
     STACK_COPY_HELD_SEEN = 100, /* stacks that a smaller size is judged by */
     STACK_COPY_HELD_CHANGES = 3,
+    STACK_COPY_DEEP_PERIOD = 2000, /* stacks of which none was as deep, or no more than one ended at a gap */
 };
 
 /* The size that a process's stacks ask for; its present one when it fits. Pure. */
@@ -46,6 +47,10 @@ uint32_t stack_copy_wanted(const struct target *target);
 
 /* The same for what is read of held threads, `now` bytes, `most` at most. Pure. */
 uint32_t stack_copy_held_wanted(const struct target *target, uint32_t now, uint32_t most);
+
+/* Do copies of its stacks end at pages that were never touched, a few of them and more than a few of so many, and is
+ * nothing done about it so far? Pure. */
+bool stack_copy_has_new_gaps(const struct target *target);
 
 /* Changes the one that needs it most. The pid that was changed, 0: none. */
 uint32_t stack_copy_adapt(struct perf *perf, struct targets *targets);

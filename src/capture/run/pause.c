@@ -29,11 +29,11 @@ static bool is_eager(const struct rooms *r, uint64_t now_ns)
     return s->command_pid != 0 && now_ns < s->first_ns + EAGER_MS * NS_PER_MS;
 }
 
-static uint64_t usual_ns(const struct rooms *r, bool idle, bool calm)
+uint64_t pause_usual_ns(const struct rooms *r, bool idle, bool calm, uint64_t now_ns)
 {
     const struct shared *s = &r->shared;
     bool on_proc = r->follow.targets.any_on_proc, found = on_proc && catching_timer(r->catching) != NULL;
-    if (!found && catching_readers(r->catching) != NULL && is_eager(r, clock_mono_ns())) {
+    if (!found && catching_readers(r->catching) != NULL && is_eager(r, now_ns)) {
         return ROUND_EAGER_MS * NS_PER_MS; /* its interpreter is to be found as soon as it is there */
     }
     if (on_proc) {
@@ -107,7 +107,7 @@ void pause_round(struct pause *p, struct rooms *r)
     uint64_t now_ns = clock_mono_ns();
     p->busy_ns = p->idle ? p->busy_ns : now_ns;
     bool calm = now_ns - p->busy_ns > CALM_MS * NS_PER_MS;
-    uint64_t stretched_ns = shared_stretched_ns(&r->shared, usual_ns(r, p->idle, calm), slowest_ns(r));
+    uint64_t stretched_ns = shared_stretched_ns(&r->shared, pause_usual_ns(r, p->idle, calm, now_ns), slowest_ns(r));
     uint64_t wait_ns = rows_wait_ns(&r->rows, p->hurries ? HURRY_MS * NS_PER_MS : stretched_ns, now_ns);
     int half_full = catch != NULL ? catch_fd(catch) : -1;
     own_cost_rests(&r->shared.own, now_ns);

@@ -20,4 +20,8 @@ struct pause {
 
 void pause_round(struct pause *p, struct rooms *r);
 
+/* By what is captured and how: in the first second of a command it is short, until something is read by a timer.
+ * `idle`: the last round found nothing; `calm`: nor did those of a while. */
+uint64_t pause_usual_ns(const struct rooms *r, bool idle, bool calm, uint64_t now_ns);
+
 #endif

@@ -17,7 +17,6 @@ enum {
     SHARES_LEAST = 50,       /* samples that make a share worth a warning */
     CATCH_PER_ROUND = 16,    /* processes that get events for catchers */
     STACK_DEEP_BYTES = PERF_STACK_MAX / 2,
-    DEEP_PERIOD = 2000, /* stacks of which none was as deep, or no more than one ended at a gap */
     HELD_STACK_BYTES = 32 * 1024, /* to begin with; 6 µs */
     TIMED_S = 300,           /* by a timer, then perf is tried again: its threads may be other ones */
 };
@@ -284,15 +283,10 @@ static void report_trouble(struct catching *c)
 
 /* ---- deep stacks ---- */
 
-static bool has_new_gaps(const struct target *t)
-{
-    return !t->runtime.gaps && t->copy.gaps >= STACK_COPY_CUT_FEW && t->copy.gaps > t->copy.seen / DEEP_PERIOD;
-}
-
 static bool is_deep(const struct target *target)
 {
     return follow_is_on_perf(target) && !target->runtime.refused &&
-           ((!target->runtime.deep && target->copy.most > STACK_DEEP_BYTES) || has_new_gaps(target));
+           ((!target->runtime.deep && target->copy.most > STACK_DEEP_BYTES) || stack_copy_has_new_gaps(target));
 }
 
 static void set_deep(struct inherit_group *group, bool deep, bool gaps)
@@ -317,7 +311,7 @@ static void catch_deep(struct catching *c, struct target *target)
 {
     struct inherit_group group;
     bool good = inherit_group_list(c->shared->perf, &c->follow->targets, target, &group) && start_rings(c);
-    set_deep(&group, good, has_new_gaps(target));
+    set_deep(&group, good, stack_copy_has_new_gaps(target));
     target->runtime.refused = !good || !inherit_group_refollow(c->shared->perf, &group, 0);
     if (target->runtime.refused) {
         set_deep(&group, false, false);
@@ -334,7 +328,7 @@ static void catch_deep(struct catching *c, struct target *target)
 static bool is_deep_no_more(struct target *target)
 {
     if (!target->runtime.deep || target->runtime.gaps || !follow_is_on_perf(target) || readers_walk(target) ||
-        target->copy.changes >= STACK_COPY_CHANGES_MAX || target->copy.seen < DEEP_PERIOD) {
+        target->copy.changes >= STACK_COPY_CHANGES_MAX || target->copy.seen < STACK_COPY_DEEP_PERIOD) {
         return false;
     }
     uint32_t most = target->copy.most;

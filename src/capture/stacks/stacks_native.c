@@ -176,13 +176,12 @@ static bool read_beyond(void *context, uint64_t address, void *out, size_t len, 
     return err_set(err, ERR_MALFORMED, 0, "%#llx was not read", (unsigned long long)address);
 }
 
-/* What the size of copies is decided by. Above the outermost frame stands what no unwinder reads: a thread's own data,
- * a process's arguments and environment. */
-static void note_size(struct target *target, const struct record *sample, uint64_t sp,
-                      const struct unwind_result *result)
+/* Above the outermost frame stands what no unwinder reads: a thread's own data, a process's arguments and
+ * environment. */
+void stacks_note_size(struct target *target, size_t copied, uint64_t sp, const struct unwind_result *result)
 {
     enum { BEYOND_BYTES = 256, PAGE_BYTES = 4096 }; /* that the end of the frames is told by; of memory */
-    size_t copied = sample->as.sample.stack_len, len = result->reach + BEYOND_BYTES;
+    size_t len = result->reach + BEYOND_BYTES;
     len = len < copied ? len : copied;
     target->copy.seen++;
     bool cut = result->end == STACK_TRUNCATED && result->reach >= copied;
@@ -222,7 +221,7 @@ void stacks_take_unwound(struct stacks *s, struct profile *p, struct target *tar
     unwind(s->unwinder, &registers, &stack, &space, UNWIND_FRAMES_MAX, result);
     s->ends[result->end]++;
     if (!sample->as.sample.of_burst) {
-        note_size(target, sample, unwind_sp(&registers), result);
+        stacks_note_size(target, sample->as.sample.stack_len, unwind_sp(&registers), result);
     }
     take_frames(s, p, target);
 }

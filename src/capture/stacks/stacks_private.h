@@ -74,6 +74,9 @@ void stacks_take_unwound(struct stacks *s, struct profile *p, struct target *tar
                          const struct halves *halves, const struct caught *caught);
 void stacks_take_sleeper(struct stacks *s, struct profile *p, struct target *target, const struct stacks_sleeper *at);
 
+/* What the size of copies is decided by: of one stack, whose copy has so many bytes from `sp` on. */
+void stacks_note_size(struct target *target, size_t copied, uint64_t sp, const struct unwind_result *result);
+
 /* Notes in the scratch the runtimes that the thread runs, and counts what became of the readings. `first` tells of the
  * sample; null: nothing was caught. */
 void stacks_take_walked(struct stacks *s, const struct target *target, const struct caught *first);
