@@ -43,7 +43,7 @@ WAITS = ("test_java_recorder.py", "test_go_trace.py", "test_upload.py", "test_ou
          "test_upload_files.py", "test_recipes.py", "test_run_files.py", "test_serverless.py")
 HALVES = ("test_python.py", "test_trees.py", "test_node.py", "test_truth.py", "test_stops.py", "test_php.py", "test_ruby.py", "test_java.py", "test_go_labels.py",
           "test_targets.py", "test_python_labels.py", "test_perl.py", "test_wall.py", "test_go_runc.py", "test_java_runc.py",
-          "test_python_servers.py", "test_node_runc.py", "test_budget.py", "test_names.py", "test_interpreters_runc.py", "test_stacks.py",
+          "test_python_servers.py", "test_node_runc.py", "test_budget.py", "test_names.py", "test_interpreters_runc.py", "test_perfless.py", "test_stacks.py",
           "test_stops_runc.py", "test_ladder.py", "test_foreign.py", "test_signals.py", "test_events.py", "test_endings_runc.py",
           "test_ruby_servers.py", "test_detach.py", "test_deploy.py", "test_traps.py", "test_runc.py", "test_memory_runc.py",
           "test_workloads.py", "test_usage_runc.py", "test_confine.py", "test_python_runc.py")
@@ -62,6 +62,17 @@ def pytest_addoption(parser):
     parser.addoption("--parts", default=[], type=lambda text: text.split(","), help=f"these of all tests, in this order: {', '.join(PARTS)}")
     parser.addoption("--shared", metavar="FOLDER", type=Path,
                      help="several runs have these parts in common: a file is run by who comes to it first, which this folder says")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_ignore_collect(collection_path, config):
+    """A file whose tests all are of other parts is not even read, which takes a run seconds."""
+    name, parts = collection_path.name, config.option.parts
+    if not parts or not re.fullmatch(r"test_\w+\.py", name):
+        return None
+    own = next((part for part, files in PARTS.items() if name in files), "rest")
+    may_be = {own, "rest"} if "mark.alone" in collection_path.read_text(encoding="utf-8") else {own}
+    return None if may_be & set(parts) else True
 
 
 @pytest.hookimpl(tryfirst=True)
