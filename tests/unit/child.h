@@ -9,7 +9,9 @@
 
 #include <grp.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -30,6 +32,27 @@ static inline bool in_child(bool (*part)(void *context), void *context)
     CHECK(pid > 0 && waitpid(pid, &status, 0) == pid);
     CHECK(WIFEXITED(status) && (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == CHILD_SKIPPED));
     return !WIFEXITED(status) || WEXITSTATUS(status) != CHILD_SKIPPED;
+}
+
+/* A process that does nothing until it is ended. */
+static inline pid_t child_that_sleeps(void)
+{
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (;;) {
+            pause();
+        }
+    }
+    CHECK(pid > 0);
+    return pid;
+}
+
+static inline void end_child(pid_t pid)
+{
+    kill(pid, SIGKILL);
+    CHECK_INT(waitpid(pid, NULL, 0), pid);
 }
 
 /* Becomes an ordinary user when it is root. */

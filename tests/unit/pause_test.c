@@ -1,13 +1,9 @@
 /* How long the loop sleeps usually: of a run without perf events, by when it began and what was found since. */
 #include "capture/run/pause.h"
 #include "base/time.h"
+#include "child.h"
 #include "os/clock.h"
 #include "test.h"
-
-#include <signal.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 enum { FIRST_S = 100, EAGER_MS = 25, POLL_MS = 100, BUSY_MS = 250, IDLE_MS = 1000 };
 
@@ -91,19 +87,6 @@ static void nothing_to_be_found(void)
     end(&s);
 }
 
-static pid_t child_that_sleeps(void)
-{
-    fflush(stdout);
-    pid_t pid = fork();
-    if (pid == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        for (;;) {
-            pause();
-        }
-    }
-    return pid;
-}
-
 static void something_is_found(void)
 {
     struct scene s;
@@ -118,8 +101,7 @@ static void something_is_found(void)
     bool read = catching_timer(s.r.catching) != NULL;
     uint64_t found_ms = pause_ms(&s, 20, false);
     end(&s);
-    kill(pid, SIGKILL);
-    CHECK(waitpid(pid, NULL, 0) == pid);
+    end_child(pid);
     if (!read) {
         SKIP("a child's memory cannot be read here");
     }

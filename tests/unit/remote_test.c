@@ -26,27 +26,6 @@ static uint64_t at(const void *ptr)
     return (uint64_t)(uintptr_t)ptr;
 }
 
-/* A child that waits for its end. */
-static pid_t start_child(void)
-{
-    fflush(stdout);
-    pid_t pid = fork();
-    if (pid == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        for (;;) {
-            pause();
-        }
-    }
-    CHECK(pid > 0);
-    return pid;
-}
-
-static void end_child(pid_t pid)
-{
-    kill(pid, SIGKILL);
-    CHECK(waitpid(pid, NULL, 0) == pid);
-}
-
 struct other {
     pid_t pid;
     struct remote remote;
@@ -59,7 +38,7 @@ struct other {
 static bool open_other(struct other *o)
 {
     words[0] = 7;
-    *o = (struct other){.pid = start_child()};
+    *o = (struct other){.pid = child_that_sleeps()};
     if (!remote_open(&o->remote, (uint32_t)o->pid, at(words), &o->err)) {
         end_child(o->pid);
         return false;
@@ -451,7 +430,7 @@ static void denied(void)
     if (geteuid() != 0) {
         SKIP("needs root, to become another user");
     }
-    pid_t pid = start_child();
+    pid_t pid = child_that_sleeps();
     CHECK(in_child(as_nobody, &pid));
     end_child(pid);
 }

@@ -1,14 +1,11 @@
 /* Finding processes that begin, among real ones: children of this program come and go. */
 #include "capture/follow/scan.h"
 #include "base/time.h"
+#include "child.h"
 #include "os/clock.h"
 #include "test.h"
 
 #include <fcntl.h>
-#include <signal.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 static void ids_in_order(void)
 {
@@ -79,32 +76,13 @@ static void look(struct run *r, uint64_t later_ms)
     scan_round(&r->scan, r->now_ns, ask, r);
 }
 
-static pid_t start(void)
-{
-    fflush(stdout);
-    pid_t pid = fork();
-    if (pid == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        for (;;) {
-            pause();
-        }
-    }
-    return pid;
-}
-
-static void stop(pid_t pid)
-{
-    kill(pid, SIGKILL);
-    CHECK_INT(waitpid(pid, NULL, 0), pid);
-}
-
 static void new_ones_alone(void)
 {
     struct run r;
     begin(&r, SCAN_NEVER);
     look(&r, 0);
     CHECK(r.scan.round == 1);
-    pid_t child = start();
+    pid_t child = child_that_sleeps();
     r.wanted = (uint32_t)child;
     uint64_t before = r.scan.checks, others = r.others;
     look(&r, 100);
@@ -116,7 +94,7 @@ static void new_ones_alone(void)
     /* others may begin meanwhile; those that were there are not read again */
     CHECK(r.scan.checks - before < 20 + r.others - others);
     end(&r);
-    stop(child);
+    end_child(child);
 }
 
 /* Goes on when it is told to, and has five children then. */
@@ -164,14 +142,14 @@ static void strangers(void)
     CHECK(r.scan.last_id == 0 || settled >= 5); /* under an emulator each has a thread, whose id is one, too */
     CHECK_INT(r.asked, 1); /* nor was any of the five asked about */
     end(&r);
-    stop(child);
+    end_child(child);
 }
 
 static void taken_ones(void)
 {
     struct run r;
     begin(&r, SCAN_TAKEN);
-    pid_t child = start();
+    pid_t child = child_that_sleeps();
     r.wanted = (uint32_t)child;
     look(&r, 0);
     look(&r, 60000);
@@ -190,7 +168,7 @@ static void taken_ones(void)
     look(&r, 60000);
     CHECK_INT(r.asked, 1); /* … also when the target was dropped */
     end(&r);
-    stop(child);
+    end_child(child);
 }
 
 /* Whom we profile from the start on is no news, round after round. */
@@ -198,7 +176,7 @@ static void taken_before_the_first_round(void)
 {
     struct run r;
     begin(&r, SCAN_NEVER);
-    pid_t child = start();
+    pid_t child = child_that_sleeps();
     targets_begin(&r.targets, (uint32_t)child);
     scan_note_taken(&r.scan, (uint32_t)child, 1);
     look(&r, 0);
@@ -208,14 +186,14 @@ static void taken_before_the_first_round(void)
     }
     CHECK(r.scan.last_id == 0 || r.scan.checks - before < 10 + r.others - others);
     end(&r);
-    stop(child);
+    end_child(child);
 }
 
 static void later_ones(void)
 {
     struct run r;
     begin(&r, SCAN_LATER);
-    pid_t child = start();
+    pid_t child = child_that_sleeps();
     r.wanted = (uint32_t)child;
     look(&r, 0);
     CHECK_INT(r.asked, 1);
@@ -228,7 +206,7 @@ static void later_ones(void)
         look(&r, 1000);
     }
     CHECK(r.asked >= 6 + 19 && r.asked <= 6 + 22); /* at most half a minute apart */
-    stop(child);
+    end_child(child);
     look(&r, SCAN_IDLE_MS + 1);
     CHECK_INT(scan_excluded(&r.scan), 1); /* of this window */
     scan_end_window(&r.scan);
@@ -247,7 +225,7 @@ static void next_owner(void)
 {
     struct run r;
     begin(&r, SCAN_NEVER);
-    pid_t child = start();
+    pid_t child = child_that_sleeps();
     r.wanted = (uint32_t)child;
     look(&r, 0);
     CHECK_INT(r.asked, 1);
@@ -277,7 +255,7 @@ static void next_owner(void)
     look(&r, 100);
     CHECK_INT(r.asked, 4); /* the same process is not asked about */
     end(&r);
-    stop(child);
+    end_child(child);
 }
 
 TESTS_THAT_MEASURE({"the ids given out between two lists are known, also where they begin again", ids_in_order},
